@@ -1,0 +1,280 @@
+"""The pointer merge (appendix D): read two sequences, point at their items one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from diconet.answers import Sequences, rotation
+from diconet.merges.attention import additive_scores
+from diconet.merges.routes import Gamma, Routes, routes_in, routes_out
+from diconet.segments import (
+    cross,
+    index_of,
+    inverse,
+    offsets_of,
+    owner_of,
+    ragged_arange,
+    segment_argmax,
+    segment_logsumexp,
+    segment_sort,
+    segment_sum,
+)
+from diconet.sets import SetBatch, standardise
+from diconet.tree import Level, halves, joined
+
+
+@dataclass(frozen=True, eq=False)
+class Pointed:
+    """Answers of a level: ordered items; with a target also routes, at the root its likelihood."""
+
+    roots: SetBatch
+    sets: SetBatch
+    depth: int
+    routes: Routes | None = None
+    log_prob: Float[Tensor, "sets"] | None = None
+
+    @property
+    def solution(self) -> Sequences:
+        """The answers as ordered choices out of the roots."""
+        return Sequences.from_answer(self.sets, self.roots)
+
+
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """What the decoder looks at: the items of each node with their encodings."""
+
+    sets: SetBatch
+    points: Float[Tensor, "items features"]
+    keys: Float[Tensor, "items width"]
+    start: Float[Tensor, "nodes width"]
+    mean: Float[Tensor, "nodes features"]
+    scale: Float[Tensor, "nodes 1"]
+
+
+class PointerMerge(nn.Module):
+    """A pointer network from two sequences to one that chooses among their items.
+
+    A GRU encodes each child's sequence; the decoder starts from rho(A0 e0 + A1 e1) and points, step
+    by step, at an item not yet taken or at the end symbol. `order="angle"` reads the items of each
+    child by angle around the node's mean instead of as they come. Below the root a node goes on
+    until the end symbol has probability `patience`: keeping an item too many costs little there.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        width: int = 512,
+        order: Literal["given", "angle"] = "given",
+        patience: float = 0.85,
+        epsilon: float = 1e-6,
+        binarise: bool = False,
+    ) -> None:
+        super().__init__()
+        if order == "angle" and num_features != 2:
+            raise ValueError(f'order="angle" needs 2 features; got {num_features}.')
+        if not 0 < patience <= 1:
+            raise ValueError(f"patience must be above 0 and at most 1; got {patience}.")
+        self.config = {
+            "num_features": num_features,
+            "width": width,
+            "order": order,
+            "patience": patience,
+            "epsilon": epsilon,
+        }
+        self.order = order
+        self.patience = patience
+        self.epsilon = epsilon
+        self.binarise = binarise
+        self.encoder = nn.GRU(num_features, width)
+        self.decoder = nn.GRU(num_features, width)
+        self.start = nn.Linear(2 * width, width)
+        self.key = nn.Linear(width, width)
+        self.query = nn.Linear(width, width, bias=False)
+        self.score = nn.Linear(width, 1, bias=False)
+        self.first_input = nn.Parameter(torch.zeros(num_features))
+        self.end_key = nn.Parameter(torch.zeros(width))
+
+    def forward(self, level: Level, below: Pointed | None, target: Sequences | None) -> Pointed:
+        pairs, origin = halves(level, None if below is None else below.sets)
+        if self.order == "angle":
+            pairs, origin = self._by_angle(pairs, origin)
+        memory = self._encode(pairs)
+        depth = level.number if below is None else below.depth
+        if target is None:
+            rows, sizes = self._generate(memory, is_root=level.number == 0)
+            return Pointed(level.roots, memory.sets.select(rows, sizes), depth)
+
+        is_target = torch.zeros(level.roots.num_items, dtype=torch.bool, device=origin.device)
+        is_target[target.rows(level.roots)] = True
+        routes = routes_in(
+            level, origin, memory.sets, None if below is None else below.routes, is_target
+        )
+        if level.number > 0:
+            rows, sizes = self._generate(memory, is_root=False)
+            gamma, _ = self._attend(memory, memory.points[rows], _taken(rows, sizes, memory), sizes)
+            if self.binarise:
+                gamma = gamma.binarised(rows, self.epsilon ** (1 / max(depth, 1)))
+            out = routes_out(level, routes, gamma, memory.sets, is_target)
+            return Pointed(level.roots, memory.sets.select(rows, sizes), depth, out)
+        return self._likelihood(level, memory, routes, target, depth)
+
+    def _likelihood(
+        self, level: Level, memory: _Memory, routes: Routes, target: Sequences, depth: int
+    ) -> Pointed:
+        """The root, told the target: log of the product of all matrices at the target's items."""
+        roots = level.sets
+        rows = target.rows(roots)
+        seen = torch.full((roots.num_items,), memory.sets.num_items, device=rows.device)
+        seen[memory.sets.index] = torch.arange(memory.sets.num_items, device=rows.device)
+        rows = rows[rotation(seen[rows], target.sizes)]  # start where the input meets the target
+        owner = owner_of(target.sizes)
+        points = (roots.items[rows] - memory.mean[owner]) / memory.scale[owner]
+        step_of = torch.full((roots.num_items,), -1, device=rows.device)
+        step_of[rows] = torch.arange(len(rows)) - offsets_of(target.sizes)[:-1][owner]
+        step = step_of[memory.sets.index]
+        taken = torch.where(step < 0, memory.sets.num_items, step)
+        gamma, log_end = self._attend(memory, points, taken, target.sizes)
+
+        node = memory.sets.owner[routes.row]
+        gamma_row = offsets_of(target.sizes)[:-1][node] + step_of[routes.item]
+        flow = gamma.entry(gamma_row, routes.row) * routes.prob
+        prob = segment_sum(flow, gamma_row, len(rows))
+        log_prob = segment_sum(torch.log(prob + self.epsilon), owner, len(roots)) + log_end
+        return Pointed(roots, roots.select(rows, target.sizes), depth, log_prob=log_prob)
+
+    def _by_angle(
+        self, pairs: SetBatch, origin: Int[Tensor, "rows"]
+    ) -> tuple[SetBatch, Int[Tensor, "rows"]]:
+        node = joined(pairs)
+        centred = node.items - node.mean(node.items)[node.owner]
+        angle = torch.atan2(centred[:, 1], centred[:, 0])
+        rows = segment_sort(angle, pairs.owner)
+        return pairs.select(rows, pairs.sizes), origin[rows]
+
+    def _encode(self, pairs: SetBatch) -> _Memory:
+        node = joined(pairs)
+        points, mean, spread = standardise(node)
+        scale = torch.where(spread > 0, spread, 1)
+        states, last = _run_gru(self.encoder, points, pairs.sizes)
+        start = torch.tanh(self.start(last.reshape(len(node), -1)))
+        return _Memory(node, points, self.key(states), start, mean, scale)
+
+    def _attend(
+        self,
+        memory: _Memory,
+        points: Float[Tensor, "steps features"],
+        taken: Int[Tensor, "items"],
+        sizes: Int[Tensor, "nodes"],
+    ) -> tuple[Gamma, Float[Tensor, "nodes"]]:
+        """The matrices of given outputs (eq. ptrnetatt), and the log-probability to end after them.
+
+        `taken` is the step at which each item of the memory was pointed at; it is barred after it.
+        """
+        nodes = memory.sets
+        steps = sizes + 1  # the last one should point at the end symbol
+        last = offsets_of(steps)[1:] - 1
+        is_last = torch.zeros(int(steps.sum()), dtype=torch.bool, device=sizes.device)
+        is_last[last] = True
+        inputs = points.new_empty(len(is_last), points.shape[1])
+        is_first = is_last.roll(1)
+        inputs[is_first] = self.first_input
+        inputs[~is_first] = points
+        states, _ = _run_gru(self.decoder, inputs, steps, memory.start)
+        queries = self.query(states)
+
+        row, column = cross(steps, nodes.sizes)
+        scores = additive_scores(memory.keys, queries, self.score.weight[0], column, row)
+        step = row - offsets_of(steps)[:-1][nodes.owner[column]]
+        scores = scores.masked_fill(taken[column] < step, -torch.inf)
+        end = self.score(torch.tanh(self.end_key + queries)).squeeze(1)
+        node_of_row = owner_of(steps)
+        end = end.masked_fill(is_first & (nodes.sizes > 0)[node_of_row], -torch.inf)
+        norm = torch.logaddexp(segment_logsumexp(scores, row, len(is_last)), end)
+        log_end = (end - norm)[last]
+        kept = ~is_last[row]
+        prob = torch.exp(scores - norm[row])[kept]
+        return Gamma(prob, sizes, nodes.sizes), log_end
+
+    @torch.no_grad()
+    def _generate(
+        self, memory: _Memory, is_root: bool
+    ) -> tuple[Int[Tensor, "rows"], Int[Tensor, "nodes"]]:
+        """The items that each node points at, always the likeliest, until it ends."""
+        nodes = memory.sets
+        active = index_of(nodes.sizes > 0)
+        state = memory.start[active]
+        inputs = self.first_input.expand(len(active), -1)
+        free = torch.ones(nodes.num_items, dtype=torch.bool, device=nodes.sizes.device)
+        chosen: list[Tensor] = []
+        while len(active):
+            state = _gru_step(self.decoder, inputs, state)
+            query = self.query(state)
+            sizes = nodes.sizes[active]
+            rows = ragged_arange(nodes.offsets[:-1][active], sizes)
+            rows, owner = rows[free[rows]], owner_of(sizes)[free[rows]]
+            scores = additive_scores(memory.keys, query, self.score.weight[0], rows, owner)
+            end = self.score(torch.tanh(self.end_key + query)).squeeze(1)
+            items = segment_logsumexp(scores, owner, len(active))
+            best = segment_argmax(scores, owner, len(active))
+            some = best < len(rows)
+            best = best.clamp(max=max(len(rows) - 1, 0))
+            if is_root:
+                go_on = some & (scores[best] >= end) if len(rows) else some
+            else:
+                go_on = some & (torch.sigmoid(end - items) < self.patience)
+            if not chosen:
+                go_on = some
+            active, state = active[go_on], state[go_on]
+            picked = rows[best[go_on]]
+            free[picked] = False
+            inputs = memory.points[picked]
+            chosen.append(picked)
+        rows = torch.cat(chosen) if chosen else nodes.index.new_zeros(0)
+        rows = rows[torch.argsort(nodes.owner[rows], stable=True)]
+        return rows, torch.bincount(nodes.owner[rows], minlength=len(nodes))
+
+
+def _taken(
+    rows: Int[Tensor, "rows"], sizes: Int[Tensor, "nodes"], memory: _Memory
+) -> Int[Tensor, "items"]:
+    """The step at which each item was pointed at; past every step where it never was."""
+    taken = torch.full((memory.sets.num_items,), memory.sets.num_items, device=rows.device)
+    taken[rows] = (
+        torch.arange(len(rows), device=rows.device) - offsets_of(sizes)[:-1][owner_of(sizes)]
+    )
+    return taken
+
+
+def _run_gru(
+    gru: nn.GRU,
+    inputs: Float[Tensor, "rows features"],
+    sizes: Int[Tensor, "sets"],
+    start: Float[Tensor, "sets width"] | None = None,
+) -> tuple[Float[Tensor, "rows width"], Float[Tensor, "sets width"]]:
+    """All sequences at once, none padded: every state, and each sequence's last."""
+    width = gru.hidden_size
+    last = inputs.new_zeros(len(sizes), width) if start is None else start
+    by_size = torch.argsort(sizes, descending=True, stable=True)
+    by_size = by_size[: int((sizes > 0).sum())]
+    if len(by_size) == 0:
+        return inputs.new_zeros(0, width), last
+    rank = torch.empty_like(sizes)
+    rank[by_size] = torch.arange(len(by_size), device=sizes.device)
+    owner = owner_of(sizes, len(inputs))
+    step = torch.arange(len(inputs), device=sizes.device) - offsets_of(sizes)[:-1][owner]
+    by_time = torch.argsort(step * len(sizes) + rank[owner])
+    packed = PackedSequence(inputs[by_time], torch.bincount(step).cpu())
+    states, final = gru(packed, last[by_size].unsqueeze(0))
+    return states.data[inverse(by_time)], last.index_copy(0, by_size, final[0])
+
+
+def _gru_step(
+    gru: nn.GRU, inputs: Float[Tensor, "sets features"], state: Float[Tensor, "sets width"]
+) -> Float[Tensor, "sets width"]:
+    return torch.gru_cell(inputs, state, *gru.all_weights[0])

@@ -1,0 +1,5 @@
+"""How each task is trained, evaluated and set beside the paper; one module a task.
+
+A recipe has `Settings` (a frozen dataclass with a `train: TrainConfig`), `train_model`, `evaluate`
+and `reproduce`. Only recipes and the command line know about presets.
+"""

@@ -1,0 +1,1 @@
+"""Methods that diconet is compared with; they learn nothing."""

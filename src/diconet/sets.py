@@ -1,0 +1,147 @@
+"""Packed sets: a batch of sets of different sizes in one tensor, without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diconet.segments import offsets_of, owner_of, ragged_arange, segment_sum
+
+
+@dataclass(frozen=True, eq=False)
+class SetBatch:
+    """Sets (or sequences: the order of the items is kept) of different sizes, end to end.
+
+    `context` holds numbers of a whole set, such as the capacity of a knapsack. `index` says which
+    item of the batch it all came from each item is, so an answer deep in a tree can be traced back.
+    """
+
+    items: Float[Tensor, "items features"]
+    sizes: Int[Tensor, "sets"]
+    context: Float[Tensor, "sets context"]
+    index: Int[Tensor, "items"]
+
+    @classmethod
+    def pack(
+        cls,
+        items: Float[Tensor, "items features"],
+        sizes: Int[Tensor, "sets"],
+        context: Float[Tensor, "sets context"] | None = None,
+    ) -> SetBatch:
+        """A batch from items that already lie end to end."""
+        if int(sizes.sum()) != len(items):
+            raise ValueError(
+                f"sizes must add up to the number of items, {len(items)}; got {int(sizes.sum())}."
+            )
+        if context is None:
+            context = items.new_zeros(len(sizes), 0)
+        if len(context) != len(sizes):
+            raise ValueError(
+                f"context must have one row a set, {len(sizes)} in all; got {len(context)}."
+            )
+        return cls(items, sizes, context, torch.arange(len(items), device=items.device))
+
+    @classmethod
+    def of(
+        cls,
+        sets: Sequence[Float[Tensor, "_ features"]],
+        context: Float[Tensor, "sets context"] | None = None,
+    ) -> SetBatch:
+        """A batch from a list of sets, each of shape (size, features)."""
+        if not sets:
+            raise ValueError("sets must hold at least one set; got none.")
+        sizes = torch.tensor([len(items) for items in sets], device=sets[0].device)
+        return cls.pack(torch.cat(list(sets)), sizes, context)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __repr__(self) -> str:
+        return f"SetBatch({len(self)} sets, {self.num_items} items of {self.num_features} features)"
+
+    @property
+    def num_items(self) -> int:
+        """Items of all sets together."""
+        return len(self.items)
+
+    @property
+    def num_features(self) -> int:
+        """Numbers an item."""
+        return self.items.shape[1]
+
+    @cached_property
+    def offsets(self) -> Int[Tensor, "sets_and_one"]:
+        """Where each set starts, and the total."""
+        return offsets_of(self.sizes)
+
+    @cached_property
+    def owner(self) -> Int[Tensor, "items"]:
+        """Which set each item is in."""
+        return owner_of(self.sizes, self.num_items)
+
+    @cached_property
+    def position(self) -> Int[Tensor, "items"]:
+        """Place of each item within its set, from 0."""
+        rows = torch.arange(self.num_items, device=self.sizes.device)
+        return rows - self.offsets[:-1][self.owner]
+
+    def sum(self, values: Float[Tensor, "items *features"]) -> Float[Tensor, "sets *features"]:
+        """Sum over the items of each set."""
+        return segment_sum(values, self.owner, len(self))
+
+    def mean(self, values: Float[Tensor, "items *features"]) -> Float[Tensor, "sets *features"]:
+        """Mean over the items of each set; zero where a set is empty."""
+        count = self.sizes.clamp(min=1).to(values.dtype)
+        return self.sum(values) / count.reshape(-1, *[1] * (values.dim() - 1))
+
+    def take(self, which: Int[Tensor, "chosen"]) -> SetBatch:
+        """The chosen sets, in that order (a set may be chosen more than once)."""
+        sizes = self.sizes[which]
+        rows = ragged_arange(self.offsets[:-1][which], sizes)
+        return SetBatch(self.items[rows], sizes, self.context[which], self.index[rows])
+
+    def repeat(self, times: int) -> SetBatch:
+        """Each set so many times in a row; `index` starts anew: every copy is a set of its own."""
+        which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
+        copies = self.take(which)
+        return SetBatch.pack(copies.items, copies.sizes, copies.context)
+
+    def select(self, rows: Int[Tensor, "rows"], sizes: Int[Tensor, "sets"]) -> SetBatch:
+        """The sets with only these items, in this order; `sizes` says how many each set keeps."""
+        return replace(self, items=self.items[rows], sizes=sizes, index=self.index[rows])
+
+    def unpack(self, values: Tensor | None = None) -> list[Tensor]:
+        """One tensor a set: of the items, or of any other values given item by item."""
+        return list((self.items if values is None else values).split(self.sizes.tolist()))
+
+    def with_items(self, items: Float[Tensor, "items features"]) -> SetBatch:
+        """The same sets with other features."""
+        return replace(self, items=items)
+
+    def to(self, device: torch.device | str) -> SetBatch:
+        """The batch on another device."""
+        moved = (t.to(device) for t in (self.items, self.sizes, self.context, self.index))
+        return SetBatch(*moved)
+
+
+def standardise(
+    sets: SetBatch, floor: float = 1e-6
+) -> tuple[
+    Float[Tensor, "items features"], Float[Tensor, "sets features"], Float[Tensor, "sets 1"]
+]:
+    """Items moved to mean 0 and scaled to spread 1 within their set, with that mean and spread.
+
+    The spread is one number a set, over all features alike, so that shapes are kept.
+    """
+    mean = sets.mean(sets.items)
+    centred = sets.items - mean[sets.owner]
+    spread = sets.mean(centred.square().mean(1, keepdim=True)).sqrt()
+    safe = torch.where(
+        spread > floor * mean.abs().amax(1, keepdim=True).clamp(min=1e-30), spread, 1
+    )
+    return centred / safe[sets.owner], mean, spread

@@ -1,0 +1,117 @@
+"""Weights on disk: safetensors with a description of the network, loaded without pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from diconet.merges import PointerMerge
+from diconet.model import DiCoNet
+from diconet.splits import Balanced, MedianSplit, RandomSplit, SetSplit
+from diconet.tree import Growth
+
+MODULES: dict[str, type[nn.Module]] = {
+    module.__name__: module
+    for module in (Balanced, MedianSplit, PointerMerge, RandomSplit, SetSplit)
+}
+"""The modules that a weights file may name; a file with others needs `load(path, into=model)`."""
+
+
+def describe(module: nn.Module) -> dict[str, Any]:
+    """The class and the arguments that make this module again."""
+    arguments = {
+        name: describe(value) if isinstance(value, nn.Module) else value
+        for name, value in module.config.items()  # type: ignore[union-attr, operator]
+    }
+    return {"class": type(module).__name__, **arguments}
+
+
+def build(description: dict[str, Any]) -> nn.Module:
+    """The module of a description, with fresh weights."""
+    arguments = {
+        name: build(value) if isinstance(value, dict) else value
+        for name, value in description.items()
+        if name != "class"
+    }
+    return MODULES[description["class"]](**arguments)
+
+
+def save(model: DiCoNet, path: str | Path, *, half: bool = True, **notes: str) -> None:
+    """Writes a network to `path`, in half precision unless told otherwise; all or nothing."""
+    path = Path(path)
+    state = {
+        name: (value.half() if half and value.is_floating_point() else value).contiguous()
+        for name, value in model.state_dict().items()
+    }
+    network = {
+        "split": describe(model.split),
+        "merge": None if model.merge is None else describe(model.merge),
+        "growth": asdict(model.growth),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    save_file(state, partial, metadata={"diconet": json.dumps(network), **notes})
+    os.replace(partial, path)
+
+
+def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
+    """Reads a network, or only its weights `into` one that is already built."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            notes = file.metadata() or {}
+            state = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"model must be a diconet weights file; {path}: {error}.") from error
+    if "diconet" not in notes:
+        raise ValueError(f"model must be a diconet weights file; {path} is of another program.")
+    if into is None:
+        into = _network(json.loads(notes["diconet"]), path)
+    try:
+        into.load_state_dict(state)
+    except RuntimeError as error:
+        raise ValueError(f"the weights in {path} do not fit the network: {error}.") from error
+    return into.eval()
+
+
+def _network(network: dict[str, Any], path: str | Path) -> DiCoNet:
+    try:
+        merge = network["merge"]
+        return DiCoNet(
+            build(network["split"]),
+            None if merge is None else build(merge),
+            Growth(**network["growth"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"model must name modules this version knows; {path} has {error}."
+        ) from error
+
+
+def shipped(name: str) -> DiCoNet:
+    """A network whose weights come with the package, such as "hull_reg"."""
+    resource = files("diconet") / "weights" / f"{name}.safetensors"
+    if not resource.is_file():
+        names = ", ".join(sorted(shipped_names()))
+        raise ValueError(f"model must be a file or one of {names}; got {name!r}.")
+    with as_file(resource) as path:
+        return load(path)
+
+
+def shipped_names() -> list[str]:
+    """The names of all weights that come with the package."""
+    folder = files("diconet") / "weights"
+    return [f.name.removesuffix(".safetensors") for f in folder.iterdir() if "safet" in f.name]
+
+
+def parameters_of(module: nn.Module | None) -> list[torch.nn.Parameter]:
+    """The trainable parameters of a module that may not be there."""
+    return [] if module is None else [p for p in module.parameters() if p.requires_grad]
