@@ -60,7 +60,7 @@ class DiCoNet(nn.Module):
         target: Any | None = None,
         growth: Growth | None = None,
     ) -> Outcome:
-        """Grows a tree on every set and folds it; cuts are random with seeds, the likeliest without."""
+        """Grows a tree on every set and folds it; cuts are random with seeds, likeliest without."""
         tree = grow(self.split, sets, growth or self.growth, seeds)
         if self.merge is None:
             return Outcome(tree)

@@ -35,7 +35,7 @@ def uniform(seeds: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 def gumbel(seeds: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """One standard Gumbel number for every seed: add it to logits, take the best, and you sample."""
+    """One standard Gumbel number for every seed: add it to logits and take the best to sample."""
     return -torch.log(-torch.log(uniform(seeds)))
 
 
