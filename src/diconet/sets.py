@@ -31,7 +31,7 @@ class SetBatch:
         cls,
         items: Float[Tensor, "items features"],
         sizes: Int[Tensor, "sets"],
-        context: Float[Tensor, "sets context"] | None = None,
+        context: Float[Tensor, "_ context"] | None = None,
     ) -> SetBatch:
         """A batch from items that already lie end to end."""
         if int(sizes.sum()) != len(items):

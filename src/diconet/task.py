@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -11,6 +11,7 @@ from torch import Tensor
 from diconet.sets import SetBatch
 
 
+@runtime_checkable
 class Task(Protocol):
     """A problem: where its inputs come from, and how good a solution is."""
 
@@ -31,6 +32,7 @@ class Task(Protocol):
         ...
 
 
+@runtime_checkable
 class Oracle(Protocol):
     """A trusted solver: the target for every set, with a `repeat` like that of the sets."""
 

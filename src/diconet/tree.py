@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -35,6 +35,7 @@ class Cut:
     closed: Bool[Tensor, "sets 2"] | None = None
 
 
+@runtime_checkable
 class Split(Protocol):
     """Divides every set in two: at random by the sets' seeds, the likelier way without."""
 
@@ -43,6 +44,7 @@ class Split(Protocol):
         ...
 
 
+@runtime_checkable
 class Merge(Protocol):
     """Answers every node of a level, given the answers of the level below (None at the bottom).
 

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from diconet.answers import Sequences
+from diconet.merges import PointerMerge
+from diconet.merges.attention import additive_scores
+from diconet.merges.routes import Gamma
+from diconet.noise import seeds_from
+from diconet.sets import SetBatch
+from diconet.splits import RandomSplit
+from diconet.tasks.hull import HullTask
+from diconet.tree import Growth, fold, grow
+from tests.merges.naive import naive_log_prob
+
+
+def small_merge(order: str = "given", spread: float = 3.0, **options: float) -> PointerMerge:
+    """A merge with weights so large that its choices differ from place to place."""
+    torch.manual_seed(0)
+    merge = PointerMerge(2, 6, order=order, **options)
+    with torch.no_grad():
+        for parameter in merge.parameters():
+            parameter.mul_(spread)
+        merge.end_key.normal_()
+    return merge
+
+
+def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):  # noqa: ANN201
+    sets = HullTask().sample(num_sets, size, rng=rng)
+    seeds = seeds_from(rng, num_sets)
+    return sets, grow(RandomSplit(), sets, Growth(depth=depth), seeds), seeds
+
+
+@pytest.mark.parametrize("order", ["given", "angle"])
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_likelihood_is_the_product_of_all_matrices(
+    depth: int, order: str, rng: torch.Generator
+) -> None:
+    """The packed, sparse product equals dense matrices multiplied node by node."""
+    merge = small_merge(order, patience=0.5)
+    sets, tree, seeds = trees(6, 8, depth, rng)
+    target = HullTask().oracle(sets)
+    got = fold(merge, tree, target).log_prob
+    for i, (items, goal) in enumerate(zip(sets.unpack(), target.unpack(), strict=True)):
+        one = SetBatch.of([items])
+        alone = grow(RandomSplit(), one, Growth(depth=depth), seeds[i : i + 1])
+        expected = naive_log_prob(merge, alone, goal.tolist())
+        assert got[i].item() == pytest.approx(expected.item(), abs=1e-4)
+
+
+def test_the_likelihood_sums_to_one_over_all_answers(rng: torch.Generator) -> None:
+    """One leaf of three points: all sequences that may be answered have probability 1 together."""
+    merge = small_merge(epsilon=1e-12)
+    sets = HullTask().sample(1, 3, rng=rng)
+    tree = grow(RandomSplit(), sets, Growth(depth=0))
+    total = 0.0
+    for length in (1, 2, 3):
+        for places in itertools.permutations(range(3), length):
+            total += _prob_of_order(merge, tree, list(places))
+    assert total == pytest.approx(1.0, abs=1e-5)
+
+
+def _prob_of_order(merge: PointerMerge, tree, places: list[int]) -> float:  # noqa: ANN001
+    """p of exactly this order: `fold` turns a cycle to its first item, so hand it over turned."""
+    level = tree.levels[0]
+    from diconet.tree import halves
+
+    pairs, origin = halves(level, None)
+    memory = merge._encode(pairs)
+    rows = torch.tensor(places)
+    taken = torch.full((3,), 3)
+    taken[rows] = torch.arange(len(places))
+    gamma, log_end = merge._attend(memory, memory.points[rows], taken, torch.tensor([len(places)]))
+    hit = gamma.entry(torch.arange(len(places)), rows)
+    return (hit.log().sum() + log_end[0]).exp().item()
+
+
+def test_gradient_of_the_product_reaches_the_leaves(rng: torch.Generator) -> None:
+    """Against finite differences in double precision, through two levels of own choices."""
+    merge = small_merge(patience=0.5).double()
+    sets, _, seeds = trees(2, 7, 2, rng)
+    sets = sets.with_items(sets.items.double())
+    tree = grow(RandomSplit(), sets, Growth(depth=2), seeds)
+    target = HullTask().oracle(sets)
+    parameter = merge.encoder.weight_hh_l0
+    fold(merge, tree, target).log_prob.sum().backward()
+    for place in [(0, 0), (3, 2), (11, 5), (17, 1)]:
+        gradient = parameter.grad[place].item()
+        values = []
+        for shift in (1e-6, -1e-6):
+            with torch.no_grad():
+                parameter[place] += shift
+                values.append(fold(merge, tree, target).log_prob.sum().item())
+                parameter[place] -= shift
+        assert gradient == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-4, abs=1e-6)
+
+
+def test_binarised_levels_send_no_gradient_and_keep_the_floor(rng: torch.Generator) -> None:
+    gamma = Gamma(torch.tensor([0.2, 0.3, 0.1, 0.4, 0.6]), torch.tensor([2, 1]), torch.tensor([2, 1]))
+    hard = gamma.binarised(torch.tensor([1, 0, 2]), floor=0.01)
+    assert hard.prob.tolist() == pytest.approx([0.01, 0.98, 0.98, 0.01, 0.99])
+
+    merge = small_merge(patience=0.5)
+    sets, tree, _ = trees(4, 9, 1, rng)
+    target = HullTask().oracle(sets)
+    soft = fold(merge, tree, target).log_prob
+    merge.binarise = True
+    hard_log_prob = fold(merge, tree, target).log_prob
+    assert torch.isfinite(hard_log_prob).all()
+    assert not torch.allclose(soft, hard_log_prob)
+
+
+@pytest.mark.parametrize("patience", [0.1, 0.85])
+def test_answers_never_repeat_an_item(patience: float, rng: torch.Generator) -> None:
+    merge = small_merge(patience=patience)
+    sizes = torch.randint(0, 15, (200,), generator=rng)
+    sets = SetBatch.pack(torch.rand(int(sizes.sum()), 2, generator=rng), sizes)
+    tree = grow(RandomSplit(), sets, Growth(depth=3), seeds_from(rng, 200))
+    answer = fold(merge, tree).solution
+    for places, size in zip(answer.unpack(), sizes.tolist(), strict=True):
+        assert len(set(places.tolist())) == len(places)
+        assert all(0 <= p < size for p in places.tolist())
+        assert (len(places) > 0) == (size > 0)
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_a_set_gets_the_same_answer_alone_and_in_a_batch(
+    depth: int, rng: torch.Generator
+) -> None:
+    merge = small_merge("angle")
+    sizes = torch.randint(2, 15, (20,), generator=rng)
+    sets = SetBatch.pack(torch.rand(int(sizes.sum()), 2, generator=rng), sizes)
+    seeds = seeds_from(rng, 20)
+    target = HullTask().oracle(sets)
+    tree = grow(RandomSplit(), sets, Growth(depth=depth), seeds)
+    together, log_prob = fold(merge, tree).solution.unpack(), fold(merge, tree, target).log_prob
+    for i, items in enumerate(sets.unpack()):
+        one = SetBatch.of([items])
+        alone = grow(RandomSplit(), one, Growth(depth=depth), seeds[i : i + 1])
+        assert torch.equal(fold(merge, alone).solution.places, together[i])
+        goal = Sequences.of([target.unpack()[i]])
+        assert torch.allclose(fold(merge, alone, goal).log_prob, log_prob[i], atol=1e-4)
+
+
+def test_reading_by_angle_forgets_the_order_of_the_points(rng: torch.Generator) -> None:
+    merge = small_merge("angle")
+    points = torch.rand(9, 2, generator=rng)
+    turn = torch.randperm(9, generator=rng)
+
+    def answer(items: torch.Tensor) -> torch.Tensor:
+        tree = grow(RandomSplit(), SetBatch.of([items]), Growth(depth=0))
+        return items[fold(merge, tree).solution.places]
+
+    assert torch.equal(answer(points), answer(points[turn]))
+
+
+def test_attention_gradients_match_autograd() -> None:
+    keys, queries, weight = (torch.randn(*s, dtype=torch.double) for s in ((5, 3), (4, 3), (3,)))
+    for tensor in (keys, queries, weight):
+        tensor.requires_grad_()
+    column, row = torch.tensor([0, 1, 2, 3, 4, 0]), torch.tensor([0, 0, 1, 2, 3, 3])
+    plain = torch.tanh(keys[column] + queries[row]) @ weight
+    assert torch.allclose(additive_scores(keys, queries, weight, column, row), plain)
+    assert torch.autograd.gradcheck(
+        lambda k, q, w: additive_scores(k, q, w, column, row), (keys, queries, weight)
+    )
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'order="angle" needs 2 features; got 3\.'):
+        PointerMerge(3, 4, order="angle")
+    with pytest.raises(ValueError, match=r"patience must be above 0 and at most 1; got 0\.0\."):
+        PointerMerge(2, 4, patience=0.0)
+    PointerMerge(2, 4, order="angle", patience=1.0)
