@@ -47,7 +47,8 @@ class TrainConfig:
     A step is `batch_size` inputs of one size, drawn from `min_size` to `max_size`, with
     `tree_samples` random trees each. Rates fall as lr / k in epoch k of `epoch_steps` steps
     ("epoch"), or along a cosine to zero after a warm-up ("cosine"). From `binarise_from` (a share
-    of the run) on, levels below the root count as made choices in the likelihood.
+    of the run) on, levels below the root count as made choices in the likelihood. A reward is
+    learned from by policy gradient, or by imitating the best of each input's trees ("imitate").
     """
 
     steps: int = 10_000
@@ -59,6 +60,7 @@ class TrainConfig:
     merge_lr: float = 0.001
     split_optimiser: Optimiser = "rmsprop"
     merge_optimiser: Optimiser = "adam"
+    estimator: Literal["policy_gradient", "imitate"] = "policy_gradient"
     schedule: Literal["epoch", "cosine"] = "epoch"
     epoch_steps: int = 7_800
     warmup: int = 100
@@ -117,10 +119,16 @@ def batch_at(
     return Batch(sets, None if oracle is None else oracle(sets), seeds)
 
 
+Estimator = Callable[[DiCoNet, Task, Batch, TrainConfig], tuple[Tensor, dict[str, float]]]
+"""A loss whose gradient estimates that of minus the expected score, and numbers for the log."""
+
+
 def loss_of(
     model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
 ) -> tuple[Tensor, dict[str, float]]:
     """The loss of a step, and its parts for the log."""
+    if config.estimator == "imitate":
+        return _imitation(model, task, batch, config)
     samples = config.tree_samples
     sets = batch.sets.repeat(samples)
     target = None if batch.target is None else batch.target.repeat(samples)
@@ -142,6 +150,21 @@ def loss_of(
     return loss, parts
 
 
+def _imitation(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """Minus the log-probability of each input's most rewarding tree among those drawn."""
+    samples = config.tree_samples
+    sets = batch.sets.repeat(samples)
+    with torch.no_grad():
+        score = task.reward(sets, model(sets, batch.seeds).solution).reshape(-1, samples)
+    best, which = score.max(1)
+    seeds = batch.seeds.reshape(-1, samples).gather(1, which[:, None]).squeeze(1)
+    tree = model(batch.sets, seeds).tree  # the same seeds draw the same tree
+    loss = -(tree.log_prob / batch.sets.sizes.clamp(min=1)).mean()
+    return loss, {"loss": loss.item(), "score": score.mean().item(), "best": best.mean().item()}
+
+
 def train(
     model: DiCoNet,
     task: Task,
@@ -150,13 +173,15 @@ def train(
     oracle: Oracle | None = None,
     run: str | Path | None = None,
     evaluate: Callable[[DiCoNet], dict[str, float]] | None = None,
+    loss: Estimator = loss_of,
     quiet: bool = False,
 ) -> DiCoNet:
     """Trains a network in place; with a `run` folder, goes on from where that run left off.
 
     With an oracle, the merge learns from the likelihood of its answers and the split from the same
-    by policy gradient; without one, the split learns from the task's reward alone. Ctrl-C finishes
-    the step and keeps it; a kill loses at most `checkpoint_every` steps.
+    by policy gradient; without one, the split learns from the task's reward alone. Another
+    `loss` may take the place of `loss_of`. Ctrl-C finishes the step and keeps it; a kill loses
+    at most `checkpoint_every` steps.
     """
     _keep_memory()
     rank, world = _processes()
@@ -173,10 +198,10 @@ def train(
         line = bar.add_task("train", total=config.steps, completed=start, note="")
         for step, batch in batches:
             _set_rates(model, optimisers, config, step)
-            loss, parts = loss_of(model, task, batch, config)
+            value, parts = loss(model, task, batch, config)
             for optimiser in optimisers.values():
                 optimiser.zero_grad()
-            loss.backward()
+            value.backward()
             if world > 1:
                 _average_gradients(model, world)
             parts |= _update(model, optimisers, config)
