@@ -178,17 +178,18 @@ def grow(
     sets: SetBatch,
     growth: Growth,
     seeds: Int[Tensor, "sets"] | None = None,
+    closed: Bool[Tensor, "sets"] | None = None,
 ) -> PartitionTree:
     """Cuts every set in two, and the parts again, until `growth` says stop (eq. 3).
 
     With seeds, one a set, cuts are drawn at random; without, each is the likelier one. Where only
     the leaf size bounds the tree, a node whose cut left one side empty becomes a leaf, because the
-    same cut would come again.
+    same cut would come again. Sets marked in `closed` stay whole.
     """
     roots = sets
     example = torch.arange(len(sets), device=sets.sizes.device)
     left = growth.cuts(sets.sizes)
-    open_ = torch.ones_like(example, dtype=torch.bool)
+    open_ = torch.ones_like(example, dtype=torch.bool) if closed is None else ~closed
     levels: list[Level] = []
     while True:
         inner = index_of(open_ & (left > 0) & (sets.sizes > growth.leaf_size))
