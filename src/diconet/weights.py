@@ -15,13 +15,25 @@ from safetensors.torch import save_file
 from torch import nn
 
 from diconet.merges import PointerMerge
+from diconet.merges.edges import EdgeMerge
+from diconet.merges.neighbour_net import NeighbourNet
 from diconet.model import DiCoNet
 from diconet.splits import Balanced, MedianSplit, RandomSplit, SetSplit
+from diconet.splits.across import AcrossSplit
 from diconet.tree import Growth
 
 MODULES: dict[str, type[nn.Module]] = {
     module.__name__: module
-    for module in (Balanced, MedianSplit, PointerMerge, RandomSplit, SetSplit)
+    for module in (
+        AcrossSplit,
+        Balanced,
+        EdgeMerge,
+        MedianSplit,
+        NeighbourNet,
+        PointerMerge,
+        RandomSplit,
+        SetSplit,
+    )
 }
 """The modules that a weights file may name; a file with others needs `load(path, into=model)`."""
 
