@@ -50,7 +50,8 @@ class SetSplit(nn.Module):
     def logits(self, sets: SetBatch) -> Float[Tensor, "items"]:
         """How strongly each item leans to the second side."""
         x, mean, spread = standardise(sets)
-        shared = torch.cat([mean, spread.square()], 1)
+        x = x.to(self.head.weight.dtype)  # the items may be in double precision
+        shared = torch.cat([mean, spread.square()], 1).to(x.dtype)
         hidden = x
         for r, (own, share) in enumerate(zip(self.own, self.shared, strict=True)):
             if r:
