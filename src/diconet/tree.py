@@ -45,6 +45,15 @@ class Split(Protocol):
 
 
 @runtime_checkable
+@runtime_checkable
+class ManyCuts(Protocol):
+    """A split that draws several cuts from one look at a set."""
+
+    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
+        """Cuts of `sets.repeat(times)`, where there are `times` seeds a set."""
+        ...
+
+
 class Merge(Protocol):
     """Answers every node of a level, given the answers of the level below (None at the bottom).
 
@@ -179,13 +188,19 @@ def grow(
     growth: Growth,
     seeds: Int[Tensor, "sets"] | None = None,
     closed: Bool[Tensor, "sets"] | None = None,
+    *,
+    copies: int = 1,
 ) -> PartitionTree:
     """Cuts every set in two, and the parts again, until `growth` says stop (eq. 3).
 
     With seeds, one a set, cuts are drawn at random; without, each is the likelier one. Where only
     the leaf size bounds the tree, a node whose cut left one side empty becomes a leaf, because the
     same cut would come again. Sets marked in `closed` stay whole.
+
+    With `copies`, that many trees grow on each set, and there are as many seeds; a split that has
+    `many` then looks at each root once.
     """
+    first, sets = sets, sets if copies == 1 else sets.repeat(copies)
     roots = sets
     example = torch.arange(len(sets), device=sets.sizes.device)
     left = growth.cuts(sets.sizes)
@@ -198,7 +213,10 @@ def grow(
             return PartitionTree((*levels, level))
         nodes = sets if len(inner) == len(sets) else sets.take(inner)
         node_seeds = None if seeds is None else seeds[inner]
-        cut = split(nodes, node_seeds)
+        if copies > 1 and nodes is roots and node_seeds is not None and isinstance(split, ManyCuts):
+            cut = split.many(first, node_seeds)
+        else:
+            cut = split(nodes, node_seeds)
         levels.append(replace(level, cut=cut))
         sets = children(nodes, cut)
         example = example[inner].repeat_interleave(2)

@@ -1,0 +1,136 @@
+"""Credit node by node: every node of a tree is an instance of its own.
+
+Where a reward adds up over the leaves, a node's cut can only change what its own leaves earn. So
+each node on the way down is taken for a root: several cuts are drawn for it, each is followed by
+the likeliest cuts below, and compared with the others at this node alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from diconet.losses import advantage, policy_gradient
+from diconet.model import DiCoNet
+from diconet.noise import mix
+from diconet.segments import index_of, segment_logsumexp, segment_sum
+from diconet.sets import SetBatch
+from diconet.task import Task
+from diconet.train import Batch, TrainConfig
+from diconet.tree import ManyCuts, PartitionTree, children, grow
+
+
+def tree_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """REINFORCE over whole trees, as the paper has it: one reward for all coins of a tree.
+
+    As `loss_of` without targets, but for two things: rewards are relative to their mean over an
+    input's trees, so that inputs of any scale count alike, and the first cut of an input's trees
+    comes from one look at it.
+    """
+    samples = config.tree_samples
+    tree = grow(model.split, batch.sets, model.growth, batch.seeds, copies=samples)
+    score = task.reward(tree.roots, tree)
+    relative = score / _group_mean(score, samples).abs().clamp(min=1e-30)
+    per_item = tree.log_prob / tree.roots.sizes.clamp(min=1)
+    loss = policy_gradient(per_item, relative, samples)
+    return loss, {"loss": loss.item(), "score": score.mean().item()}
+
+
+def _group_mean(score: Float[Tensor, "samples"], group: int) -> Float[Tensor, "samples"]:
+    return score.reshape(-1, group).mean(1, keepdim=True).expand(-1, group).flatten()
+
+
+def node_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """Policy gradient at one node of every input, in the order of cost it is there to lower.
+
+    For each input, a node at a random level of its likeliest tree. The return is relative to the
+    mean over the node's samples, so small nodes count as much as large ones. A node that ends in
+    two leaves is not sampled if the task knows the reward of every cut (`cut_reward`): then the
+    expectation is exact.
+    """
+    with torch.no_grad():
+        tree = model(batch.sets).tree
+        score = task.reward(batch.sets, tree)
+    nodes, last = _one_node_each(tree, batch.seeds[:: config.tree_samples])
+    exact = last if hasattr(task, "cut_reward") else torch.zeros_like(last)
+    losses = []
+    if bool(exact.any()):
+        losses.append(_exact(model, task, _roots(nodes.take(index_of(exact)))))
+    if not bool(exact.all()):
+        which = index_of(~exact)
+        seeds = batch.seeds.reshape(-1, config.tree_samples)[which].flatten()
+        losses.append(_sampled(model, task, _roots(nodes.take(which)), seeds))
+    loss = torch.cat(losses).mean()
+    return loss, {"loss": loss.item(), "score": score.mean().item()}
+
+
+def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor]:
+    """One inner node of every example, by chance; and whether all its children are leaves."""
+    parts, example, last = [], [], []
+    for level, below in zip(tree.levels[:-1], tree.levels[1:], strict=True):
+        parts.append(level.sets.take(level.inner))
+        example.append(level.example[level.inner])
+        last.append(below.is_leaf.reshape(-1, 2).all(1))
+    everything = _stack(parts)
+    owner = torch.cat(example)
+    key = mix(seeds[owner], torch.arange(len(owner)))
+    order = torch.argsort(key)
+    order = order[torch.argsort(owner[order], stable=True)]
+    first = torch.ones(len(order), dtype=torch.bool)
+    first[1:] = owner[order][1:] != owner[order][:-1]
+    chosen = order[first]
+    return everything.take(chosen), torch.cat(last)[chosen]
+
+
+def _stack(parts: list[SetBatch]) -> SetBatch:
+    return SetBatch(
+        torch.cat([p.items for p in parts]),
+        torch.cat([p.sizes for p in parts]),
+        torch.cat([p.context for p in parts]),
+        torch.cat([p.index for p in parts]),
+    )
+
+
+def _roots(nodes: SetBatch) -> SetBatch:
+    """Nodes as roots of their own."""
+    return SetBatch.pack(nodes.items, nodes.sizes, nodes.context)
+
+
+def _sampled(
+    model: DiCoNet, task: Task, nodes: SetBatch, seeds: Tensor
+) -> Float[Tensor, "samples"]:
+    samples = len(seeds) // len(nodes)
+    cut = cast(ManyCuts, model.split).many(nodes, seeds)
+    copies = nodes.repeat(samples)
+    with torch.no_grad():
+        sides = _roots(children(copies, cut))
+        closed = None if cut.closed is None else cut.closed.flatten()
+        below = _grow_open(model, sides, closed)
+        cost = -task.reward(sides, below).reshape(-1, 2).sum(1)
+        mean = _group_mean(cost, samples)
+        relative = advantage(-cost / mean.abs().clamp(min=1e-30), samples)
+    return -relative * cut.log_prob
+
+
+def _grow_open(model: DiCoNet, sides: SetBatch, closed: Tensor | None) -> Any:
+    """The likeliest trees below; a closed side stays whole."""
+    return grow(model.split, sides, model.growth, closed=closed)
+
+
+def _exact(model: DiCoNet, task: Any, nodes: SetBatch) -> Float[Tensor, "nodes"]:
+    """log of the expected cost over all cuts of nodes that end in two leaves."""
+    split = cast(Any, model.split)
+    cuts = split.candidates(nodes)
+    logits = split.logits(cuts)
+    owner, num = cuts.owner, len(nodes)
+    log_prob = logits - segment_logsumexp(logits, owner, num)[owner]
+    cost = -task.cut_reward(nodes, cuts)
+    expected = segment_sum(log_prob.exp() * cost, owner, num)
+    return torch.log(expected.clamp(min=1e-30))

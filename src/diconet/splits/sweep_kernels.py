@@ -1,0 +1,395 @@
+"""The loops of the sweep split: directions, orders, costs and features of every candidate cut."""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+from numba import njit
+
+CUT_FEATURES = 24
+"""Numbers that describe one candidate cut."""
+
+SMOOTH = 10
+AXES = 3
+DIRECTIONS = SMOOTH + 2 * AXES + 1
+"""Directions a set is swept along: see `_sweep_all`."""
+
+_LANDMARKS = 256
+_NEIGHBOUR = 5
+_TINY = 1e-12
+
+
+@typing.no_type_check
+def sweep_sets(points, offsets, budgets, max_positions):
+    """Features, number a set, position, direction, two costs and orders of all candidates."""
+    positions = np.maximum(np.minimum(np.diff(offsets) - 1, max_positions), 0)
+    counts = positions * DIRECTIONS
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    total = int(starts[-1])
+    features = np.zeros((total, CUT_FEATURES), np.float32)
+    position = np.zeros(total, np.int64)
+    direction = np.zeros(total, np.int64)
+    cost = np.zeros((total, 2), np.float32)
+    order = np.zeros((len(points), DIRECTIONS), np.int64)
+    points = np.ascontiguousarray(points, dtype=np.float32)
+    budgets = budgets.astype(np.float64)
+    _sweep_all(
+        points, offsets, budgets, starts, positions, features, position, direction, cost, order
+    )
+    return features, counts, position, direction, cost, order
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _sweep_all(
+    points, offsets, budgets, starts, positions, features, position, direction, cost, order
+):
+    """Directions 0 .. 9 sweep smoothed points; then come axes, their refinements, and a last one.
+
+    A direction is refined by turning it to the line between the means of the two sides of its
+    cheapest cut, twice; the last one refines the cheapest of the smoothed.
+    """
+    for node in range(len(offsets) - 1):
+        low, high = offsets[node], offsets[node + 1]
+        n, d = high - low, points.shape[1]
+        if n < 2:
+            continue
+        x = _centred(points[low:high])
+        smooth, local = _smoothed(x)
+        ways = np.zeros((DIRECTIONS, d), np.float32)
+        _spread_directions(smooth, ways)
+        _principal_axes(x, ways)
+        total = 0.0
+        for i in range(n):
+            for j in range(d):
+                total += x[i, j] * x[i, j]
+        left = np.empty((DIRECTIONS, n), np.float64)
+        right = np.empty((DIRECTIONS, n), np.float64)
+        keys = np.empty((DIRECTIONS, n), np.float32)
+        ranks = np.empty((DIRECTIONS, n), np.int64)
+        cheapest = np.zeros(DIRECTIONS, np.int64)
+        best = 0
+        for m in range(DIRECTIONS):
+            values = smooth if m < SMOOTH else x
+            if m >= SMOOTH + AXES:
+                source = best if m == DIRECTIONS - 1 else m - AXES
+                _normal(x, ranks[source], cheapest[source], ways[m])
+                _along(x, x, ways[m], keys[m], ranks[m], left[m], right[m])
+                _normal(x, ranks[m], _cheapest(left[m], right[m]), ways[m])
+            _along(values, x, ways[m], keys[m], ranks[m], left[m], right[m])
+            cheapest[m] = _cheapest(left[m], right[m])
+            if m < SMOOTH:
+                here = left[m, cheapest[m]] + right[m, cheapest[m]]
+                if here < left[best, cheapest[best]] + right[best, cheapest[best]]:
+                    best = m
+        order[low:high] = ranks.T
+        rows = slice(starts[node], starts[node + 1])
+        _describe(
+            keys, left, right, total, local, budgets[node], positions[node],
+            features[rows], position[rows], direction[rows], cost[rows],
+        )  # fmt: skip
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _centred(points):
+    n, d = points.shape
+    x = np.empty((n, d), np.float32)
+    for j in range(d):
+        mean = 0.0
+        for i in range(n):
+            mean += points[i, j]
+        mean /= n
+        for i in range(n):
+            x[i, j] = points[i, j] - mean
+    return x
+
+
+@njit(cache=True, fastmath=True)
+@typing.no_type_check
+def _smoothed(x):
+    """Points drawn towards their neighbours, so that clusters shrink; and the local distance.
+
+    Large sets are smoothed by way of evenly chosen landmarks, which keeps the work linear.
+    """
+    n, d = x.shape
+    count = min(n, _LANDMARKS)
+    marks = np.empty((count, d), np.float32)
+    for a in range(count):
+        marks[a] = x[a * n // count]
+    weight = np.empty((count, count), np.float32)
+    for a in range(count):
+        for b in range(a + 1):
+            far = np.float32(0.0)
+            for j in range(d):
+                far += (marks[a, j] - marks[b, j]) ** 2
+            weight[a, b] = far
+            weight[b, a] = far
+    nearby = min(_NEIGHBOUR, count - 1)
+    scale = 0.0
+    for a in range(count):
+        scale += np.partition(weight[a], nearby)[nearby]
+    scale = max(scale / count, _TINY)
+    for a in range(count):
+        mass = np.float32(0.0)
+        for b in range(count):
+            weight[a, b] = np.exp(-weight[a, b] / np.float32(scale))
+            mass += weight[a, b]
+        for b in range(count):
+            weight[a, b] /= mass
+    drawn = weight @ (weight @ (weight @ marks))
+    if count == n:
+        return drawn, np.sqrt(scale)
+    smooth = np.zeros((n, d), np.float32)
+    for i in range(n):
+        mass = np.float32(0.0)
+        for a in range(count):
+            far = np.float32(0.0)
+            for j in range(d):
+                far += (x[i, j] - marks[a, j]) ** 2
+            near = np.exp(-far / np.float32(scale))
+            mass += near
+            for j in range(d):
+                smooth[i, j] += near * drawn[a, j]
+        for j in range(d):
+            # a point far from every landmark stays where it is
+            smooth[i, j] = smooth[i, j] / mass if mass > 1e-20 else x[i, j]
+    return smooth, np.sqrt(scale)
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _spread_directions(points, ways):
+    """Equal angles in the plane; otherwise all differences of five points far from one another."""
+    n, d = points.shape
+    if d <= 2:
+        for m in range(SMOOTH):
+            angle = np.pi * m / SMOOTH
+            ways[m, 0] = np.cos(angle)
+            if d == 2:
+                ways[m, 1] = np.sin(angle)
+        return
+    nearest = np.zeros(n, np.float64)
+    for i in range(n):
+        for j in range(d):
+            nearest[i] += points[i, j] ** 2
+    far = np.zeros(5, np.int64)
+    for a in range(5):
+        far[a] = np.argmax(nearest)
+        for i in range(n):
+            away = 0.0
+            for j in range(d):
+                away += (points[i, j] - points[far[a], j]) ** 2
+            nearest[i] = away if a == 0 else min(nearest[i], away)
+    m = 0
+    for a in range(5):
+        for b in range(a):
+            ways[m] = points[far[a]] - points[far[b]]
+            _normalise(ways[m])
+            m += 1
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _normalise(way):
+    size = 0.0
+    for j in range(len(way)):
+        size += way[j] ** 2
+    size = np.sqrt(size)
+    if size > 1e-18:
+        for j in range(len(way)):
+            way[j] /= size
+    else:
+        way[:] = 0
+        way[0] = 1
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _principal_axes(x, ways):
+    """The leading axes by orthogonal iteration, started from the coordinates of most variance."""
+    n, d = x.shape
+    spread = x.T @ x
+    axes = np.zeros((AXES, d), np.float32)
+    by_variance = np.argsort(-np.diag(spread))
+    for a in range(AXES):
+        axes[a, by_variance[a % d]] = 1
+    for _ in range(12):
+        axes = axes @ spread
+        for a in range(AXES):
+            for b in range(a):
+                if b < d:
+                    axes[a] -= np.sum(axes[a] * axes[b]) * axes[b]
+            _normalise(axes[a])
+    ways[SMOOTH : SMOOTH + AXES] = axes
+
+
+@njit(cache=True, fastmath=True)
+@typing.no_type_check
+def _along(values, x, way, keys, ranks, left, right):
+    """Sorts by the projection of `values`; left and right cost of cutting `x` after c items.
+
+    `x` has mean zero, so the two sides' sums are opposite and one running sum serves both.
+    """
+    n, d = x.shape
+    where = np.empty(n, np.float32)
+    for i in range(n):
+        key = np.float32(0.0)
+        for j in range(d):
+            key += values[i, j] * way[j]
+        where[i] = key
+    ranks[:] = np.argsort(where, kind="mergesort")
+    for c in range(n):
+        keys[c] = where[ranks[c]]
+    sums = np.zeros(d, np.float64)
+    squares = 0.0
+    left[0] = 0.0
+    for c in range(n):
+        i = ranks[c]
+        size = 0.0
+        right[c] = squares
+        for j in range(d):
+            value = np.float64(x[i, j])
+            squares += value * value
+            sums[j] += value
+            size += sums[j] * sums[j]
+        if c + 1 < n:
+            left[c + 1] = max(squares - size / (c + 1), 0.0)
+            keep = size / (n - c - 1)
+            right[c] = keep
+    # right[c] holds what the means take off for a cut after c + 1 items; shift it into place
+    seen = 0.0
+    later = 0.0
+    for c in range(n):
+        i = ranks[c]
+        kept = right[c]
+        right[c] = max(squares - seen - later, 0.0) if c else squares
+        later = kept
+        for j in range(d):
+            seen += np.float64(x[i, j]) ** 2
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _cheapest(left, right):
+    best = 1
+    for c in range(1, len(left)):
+        if left[c] + right[c] < left[best] + right[best]:
+            best = c
+    return best
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _normal(x, ranks, cut, way):
+    """The line between the means of the two sides."""
+    n, d = x.shape
+    for j in range(d):
+        first = 0.0
+        second = 0.0
+        for c in range(cut):
+            first += x[ranks[c], j]
+        for c in range(cut, n):
+            second += x[ranks[c], j]
+        way[j] = second / (n - cut) - first / cut
+    _normalise(way)
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _describe(keys, left, right, total, local, budget, count, features, position, direction, cost):
+    """The features of every candidate of one set, unchanged by shift, scale and reflection."""
+    n = keys.shape[1]
+    inverse = 1 / max(total, 1e-30)
+    after = np.zeros(4, np.float64)
+    least = np.full(4, 1e300)
+    widths = np.zeros(4, np.int64)
+    widths[0], widths[1], widths[2] = 1, 3, 8
+    widths[3] = max(1, int(n / (4 * budget) + 0.5))
+    row = 0
+    for m in range(keys.shape[0]):
+        deviation = _deviation(keys[m])
+        widest = _TINY
+        first = row
+        for place in range(count):
+            c = _cut_at(keys[m], place, count)
+            position[row] = c
+            direction[row] = m
+            cost[row, 0] = left[m, c]
+            cost[row, 1] = right[m, c]
+            f = features[row]
+            for w in range(4):
+                span = keys[m, min(c + widths[w] - 1, n - 1)] - keys[m, max(c - widths[w], 0)]
+                f[w] = np.log(span / (deviation + _TINY) + 1e-4)
+                if w == 3:
+                    widest = max(widest, span)
+            f[4] = np.log(deviation / (local + _TINY) + 1e-4)
+            f[5] = abs(2 * c / n - 1)
+            low, high = left[m, c] * inverse, right[m, c] * inverse
+            _costs_after(low, high, after)
+            for a in range(4):
+                least[a] = min(least[a], after[a])
+            f[6] = 1 - after[0]
+            f[7] = abs(low - high) / (low + high + _TINY)
+            f[8] = np.log((low * (n - c) + 1e-6) / (high * c + 1e-6))
+            f[8] = min(abs(f[8]), 8.0) / 4
+            f[9] = np.log2(budget) / 4
+            f[10] = budget == 2
+            f[11] = budget == 3
+            f[12] = np.cos(2 * np.pi * c * budget / n)
+            f[13] = min(budget * abs(c / n - 0.5), 4.0)
+            f[14] = m < SMOOTH
+            f[15] = np.log(n / budget) / 4
+            f[16] = deviation * deviation * n * inverse
+            row += 1
+        for r in range(first, row):
+            f = features[r]
+            f[17] = f[3] - np.log(widest / (deviation + _TINY) + 1e-4)
+    gain = max(1 - least[0], _TINY)
+    for r in range(row):
+        f = features[r]
+        _costs_after(cost[r, 0] * inverse, cost[r, 1] * inverse, after)
+        for a in range(4):
+            f[18 + a] = min(np.log((after[a] + 1e-6) / (least[a] + 1e-6)), 5.0)
+        f[22] = f[6] / gain
+        f[23] = np.log(least[0] + 1e-4)
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _costs_after(low, high, after):
+    """What the two sides would cost if each were cut on and on as points of 0, 1, 2, 4 dimensions."""
+    after[0] = low + high
+    after[1] = (np.cbrt(low) + np.cbrt(high)) ** 3
+    after[2] = (np.sqrt(low) + np.sqrt(high)) ** 2
+    after[3] = (np.cbrt(low) ** 2 + np.cbrt(high) ** 2) ** 1.5
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _deviation(keys):
+    mean = 0.0
+    for key in keys:
+        mean += key
+    mean /= len(keys)
+    total = 0.0
+    for key in keys:
+        total += (key - mean) ** 2
+    return np.sqrt(total / len(keys))
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _cut_at(keys, place, count):
+    """The position of candidate `place`: the widest gap within its stretch of the order."""
+    n = len(keys)
+    if count == n - 1:
+        return place + 1
+    low = 1 + place * (n - 1) // count
+    high = 1 + (place + 1) * (n - 1) // count
+    best = low
+    for c in range(low, high):
+        if keys[c] - keys[c - 1] > keys[best] - keys[best - 1]:
+            best = c
+    return best

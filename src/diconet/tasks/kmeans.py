@@ -1,0 +1,249 @@
+"""K-means clustering (section 6.2): part points into k clusters, each close to its own mean."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diconet.segments import owner_of, segment_sum
+from diconet.sets import SetBatch
+from diconet.splits.sweep import Candidates
+from diconet.tree import PartitionTree
+
+
+class Points(Protocol):
+    """Where the points come from."""
+
+    @property
+    def num_features(self) -> int:
+        """Coordinates a point."""
+        ...
+
+    def draw(
+        self, num_sets: int, set_size: int, num_clusters: int, *, rng: torch.Generator
+    ) -> Float[Tensor, "items features"]:
+        """The points of so many sets, set after set."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Clusters of equal spread around centres uniform in the unit cube, as in the paper.
+
+    `uneven` above 0 makes clusters differ: sizes and spreads are multiplied by exp of normal draws
+    of that deviation.
+    """
+
+    num_features: int = 2
+    variance: float = 1e-3
+    uneven: float = 0.0
+
+    def draw(
+        self, num_sets: int, set_size: int, num_clusters: int, *, rng: torch.Generator
+    ) -> Float[Tensor, "items features"]:
+        """Points in the order of their clusters."""
+        shape = (num_sets, num_clusters)
+        centre = torch.rand(*shape, self.num_features, generator=rng)
+        spread = torch.full(shape, self.variance**0.5)
+        share = torch.ones(shape)
+        if self.uneven:
+            spread = spread * torch.exp(self.uneven * torch.randn(shape, generator=rng))
+            share = torch.exp(self.uneven * torch.randn(shape, generator=rng))
+        upto = share.cumsum(1) / share.sum(1, keepdim=True)
+        place = (torch.arange(set_size) + 0.5) / set_size
+        cluster = torch.searchsorted(upto, place.expand(num_sets, -1).contiguous())
+        cluster = cluster.clamp(max=num_clusters - 1)
+        noise = torch.randn(num_sets, set_size, self.num_features, generator=rng)
+        mean = centre.gather(1, cluster[..., None].expand(-1, -1, self.num_features))
+        return (mean + spread.gather(1, cluster)[..., None] * noise).flatten(0, 1)
+
+
+@dataclass(frozen=True)
+class Patches:
+    """3x3 patches of colour images, as 27 numbers from 0 to 1."""
+
+    images: tuple[np.ndarray, ...] = field(repr=False)
+    num_features: int = 27
+
+    @classmethod
+    def cifar10(cls, folder: str | Path, *, subset: str) -> Patches:
+        """From a folder that holds CIFAR-10 in its python layout; a subset such as "test_batch"."""
+        return cls((_cifar10(str(folder), subset),))
+
+    @classmethod
+    def photographs(cls) -> Patches:
+        """From the two sample photographs that come with scikit-learn."""
+        from sklearn.datasets import load_sample_images
+
+        return cls(tuple(image[None] for image in load_sample_images().images))
+
+    def draw(
+        self, num_sets: int, set_size: int, num_clusters: int, *, rng: torch.Generator
+    ) -> Float[Tensor, "items features"]:
+        """Patches at random places of random images."""
+        total = num_sets * set_size
+        which = torch.randint(len(self.images), (total,), generator=rng).numpy()
+        unit = torch.rand(3, total, generator=rng).numpy()
+        patches = np.empty((total, 27), np.float32)
+        for number, stack in enumerate(self.images):
+            rows = np.flatnonzero(which == number)
+            room = np.array([len(stack), stack.shape[1] - 2, stack.shape[2] - 2])
+            image, top, left = (unit[:, rows] * room[:, None]).astype(np.int64)
+            for place in range(9):
+                pixel = stack[image, top + place // 3, left + place % 3]
+                patches[rows, 3 * place : 3 * place + 3] = pixel
+        return torch.from_numpy(patches / 255)
+
+
+@lru_cache
+def _cifar10(folder: str, subset: str) -> np.ndarray:
+    """Images (number, row, column, colour) of one file."""
+    places = [Path(folder), Path(folder) / "cifar-10-batches-py"]
+    file = next((p / subset for p in places if (p / subset).is_file()), None)
+    if file is None:
+        raise ValueError(f"cifar must be a folder that holds {subset}; got {folder}.")
+    with file.open("rb") as opened:
+        content: Any = _ArraysOnly(opened, encoding="bytes").load()
+    return np.asarray(content[b"data"]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Reads pickled arrays and nothing that could run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.split(".")[0] in ("numpy", "_codecs") and name in (
+            "_reconstruct", "ndarray", "dtype", "encode", "scalar",
+        ):  # fmt: skip
+            return super().find_class(module, name)
+        raise ValueError(f"cifar must be arrays; a file there asks for {module}.{name}.")
+
+
+@dataclass(frozen=True)
+class KMeansTask:
+    """Points to part into as many clusters as a set's context says.
+
+    With `clusters`, each batch takes one of these numbers; without, a set of n points has n over
+    `points_each`, rounded. A solution is a partition tree, whose leaves are the clusters.
+    """
+
+    points: Points = field(default_factory=Gaussian)
+    clusters: tuple[int, ...] | None = None
+    points_each: int = 20
+
+    @property
+    def num_features(self) -> int:
+        """Coordinates a point."""
+        return self.points.num_features
+
+    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
+        """Fresh sets, with the number of clusters as context."""
+        if self.clusters is None:
+            k = max(2, round(set_size / self.points_each))
+        else:
+            k = self.clusters[int(torch.randint(len(self.clusters), (), generator=rng))]
+        items = self.points.draw(num_sets, set_size, k, rng=rng)
+        sizes = torch.full((num_sets,), set_size)
+        return SetBatch.pack(items, sizes, torch.full((num_sets, 1), float(k)))
+
+    def reward(self, sets: SetBatch, solution: PartitionTree) -> Float[Tensor, "sets"]:
+        """Minus the k-means cost of the leaves."""
+        return -cost_of(sets, solution.leaves)
+
+    def cut_reward(self, sets: SetBatch, cuts: Candidates) -> Float[Tensor, "cuts"]:
+        """The reward of every candidate cut of sets that end in two leaves."""
+        return -cuts.cost.sum(1)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Several k-means tasks, one of them a batch."""
+
+    tasks: tuple[KMeansTask, ...]
+
+    @property
+    def num_features(self) -> int:
+        """Coordinates a point, in the first of the tasks."""
+        return self.tasks[0].num_features
+
+    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
+        """Fresh sets of one of the tasks."""
+        which = int(torch.randint(len(self.tasks), (), generator=rng))
+        return self.tasks[which].sample(num_sets, set_size, rng=rng)
+
+    def reward(self, sets: SetBatch, solution: PartitionTree) -> Float[Tensor, "sets"]:
+        """Minus the k-means cost of the leaves."""
+        return self.tasks[0].reward(sets, solution)
+
+    def cut_reward(self, sets: SetBatch, cuts: Candidates) -> Float[Tensor, "cuts"]:
+        """The reward of every candidate cut of sets that end in two leaves."""
+        return self.tasks[0].cut_reward(sets, cuts)
+
+
+def cost_of(sets: SetBatch, labels: Int[Tensor, "items"]) -> Float[Tensor, "sets"]:
+    """Squared distances of the points to the mean of their cluster, summed over each set."""
+    width = int(labels.max()) + 1 if len(labels) else 1
+    cluster = sets.owner * width + labels
+    x = (sets.items - sets.mean(sets.items)[sets.owner]).double()
+    count = torch.bincount(cluster, minlength=len(sets) * width).clamp(min=1)
+    mean = segment_sum(x, cluster, len(sets) * width) / count[:, None]
+    return sets.sum((x - mean[cluster]).square().sum(1)).float()
+
+
+def node_cost(sets: SetBatch) -> Float[Tensor, "sets"]:
+    """What each set costs as one cluster."""
+    return cost_of(sets, torch.zeros_like(sets.index))
+
+
+def moves(
+    sets: SetBatch, labels: Int[Tensor, "items"], to: Int[Tensor, "items"]
+) -> Float[Tensor, "items"]:
+    """How much the reward of its set changes if one point alone goes to another cluster.
+
+    Leaving a cluster of m points with mean c saves m/(m-1) |x-c|^2; joining one of m points costs
+    m/(m+1) |x-c|^2.
+    """
+    width = int(max(labels.max(), to.max())) + 1
+    cluster, other = sets.owner * width + labels, sets.owner * width + to
+    x = (sets.items - sets.mean(sets.items)[sets.owner]).double()
+    count = torch.bincount(cluster, minlength=len(sets) * width).double()
+    mean = segment_sum(x, cluster, len(count)) / count.clamp(min=1)[:, None]
+    here, there = count[cluster], count[other]
+    saved = here / (here - 1).clamp(min=1) * (x - mean[cluster]).square().sum(1)
+    paid = there / (there + 1) * (x - mean[other]).square().sum(1)
+    return torch.where(cluster == other, 0.0, saved - paid).float()
+
+
+def lloyd_steps(sets: SetBatch, labels: Int[Tensor, "items"], steps: int) -> Int[Tensor, "items"]:
+    """So many rounds of Lloyd's algorithm: means of the clusters, then each point to the nearest.
+
+    A cluster never runs empty: a round that would empty one is not made in that set.
+    """
+    k = sets.owner.new_zeros(len(sets)).scatter_reduce(0, sets.owner, labels + 1, "amax")
+    width = int(k.max())
+    x = sets.items - sets.mean(sets.items)[sets.owner]
+    pair = owner_of(k[sets.owner])
+    for _ in range(steps):
+        cluster = sets.owner * width + labels
+        count = torch.bincount(cluster, minlength=len(sets) * width)
+        mean = segment_sum(x, cluster, len(count)) / count.clamp(min=1)[:, None]
+        nearest = torch.empty_like(labels)
+        block = max(1, 4_000_000 // width)
+        for low in range(0, len(x), block):
+            part = slice(low, low + block)
+            centres = mean.reshape(len(sets), width, -1)[sets.owner[part]]
+            far = (x[part, None] - centres).square().sum(2)
+            far[torch.arange(width) >= k[sets.owner[part], None]] = torch.inf
+            nearest[part] = far.argmin(1)
+        after = torch.bincount(sets.owner * width + nearest, minlength=len(count))
+        emptied = ((after == 0) & (count > 0)).reshape(len(sets), width).any(1)
+        labels = torch.where(emptied[sets.owner], labels, nearest)
+    del pair
+    return labels
