@@ -45,7 +45,6 @@ class Split(Protocol):
 
 
 @runtime_checkable
-@runtime_checkable
 class ManyCuts(Protocol):
     """A split that draws several cuts from one look at a set."""
 
@@ -54,6 +53,7 @@ class ManyCuts(Protocol):
         ...
 
 
+@runtime_checkable
 class Merge(Protocol):
     """Answers every node of a level, given the answers of the level below (None at the bottom).
 

@@ -99,7 +99,9 @@ def test_gradient_of_the_product_reaches_the_leaves(rng: torch.Generator) -> Non
 
 
 def test_binarised_levels_send_no_gradient_and_keep_the_floor(rng: torch.Generator) -> None:
-    gamma = Gamma(torch.tensor([0.2, 0.3, 0.1, 0.4, 0.6]), torch.tensor([2, 1]), torch.tensor([2, 1]))
+    gamma = Gamma(
+        torch.tensor([0.2, 0.3, 0.1, 0.4, 0.6]), torch.tensor([2, 1]), torch.tensor([2, 1])
+    )
     hard = gamma.binarised(torch.tensor([1, 0, 2]), floor=0.01)
     assert hard.prob.tolist() == pytest.approx([0.01, 0.98, 0.98, 0.01, 0.99])
 
@@ -127,9 +129,7 @@ def test_answers_never_repeat_an_item(patience: float, rng: torch.Generator) -> 
 
 
 @pytest.mark.parametrize("depth", [0, 2])
-def test_a_set_gets_the_same_answer_alone_and_in_a_batch(
-    depth: int, rng: torch.Generator
-) -> None:
+def test_a_set_gets_the_same_answer_alone_and_in_a_batch(depth: int, rng: torch.Generator) -> None:
     merge = small_merge("angle")
     sizes = torch.randint(2, 15, (20,), generator=rng)
     sets = SetBatch.pack(torch.rand(int(sizes.sum()), 2, generator=rng), sizes)

@@ -62,8 +62,9 @@ class PointerMerge(nn.Module):
 
     A GRU encodes each child's sequence; the decoder starts from rho(A0 e0 + A1 e1) and points, step
     by step, at an item not yet taken or at the end symbol. `order="angle"` reads the items of each
-    child by angle around the node's mean instead of as they come. Below the root a node goes on
-    until the end symbol has probability `patience`: keeping an item too many costs little there.
+    child by angle around the node's mean instead of as they come; `bidirectional` reads them both
+    ways, half the width each. Below the root a node goes on until the end symbol has probability
+    `patience`: keeping an item too many costs little there.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class PointerMerge(nn.Module):
         num_features: int,
         width: int = 512,
         order: Literal["given", "angle"] = "given",
+        bidirectional: bool = False,
         patience: float = 0.85,
         epsilon: float = 1e-6,
         binarise: bool = False,
@@ -78,12 +80,15 @@ class PointerMerge(nn.Module):
         super().__init__()
         if order == "angle" and num_features != 2:
             raise ValueError(f'order="angle" needs 2 features; got {num_features}.')
+        if bidirectional and width % 2:
+            raise ValueError(f"width must be even to read both ways; got {width}.")
         if not 0 < patience <= 1:
             raise ValueError(f"patience must be above 0 and at most 1; got {patience}.")
         self.config = {
             "num_features": num_features,
             "width": width,
             "order": order,
+            "bidirectional": bidirectional,
             "patience": patience,
             "epsilon": epsilon,
         }
@@ -91,7 +96,8 @@ class PointerMerge(nn.Module):
         self.patience = patience
         self.epsilon = epsilon
         self.binarise = binarise
-        self.encoder = nn.GRU(num_features, width)
+        directions = 2 if bidirectional else 1
+        self.encoder = nn.GRU(num_features, width // directions, bidirectional=bidirectional)
         self.decoder = nn.GRU(num_features, width)
         self.start = nn.Linear(2 * width, width)
         self.key = nn.Linear(width, width)
@@ -258,7 +264,7 @@ def _run_gru(
     start: Float[Tensor, "sets width"] | None = None,
 ) -> tuple[Float[Tensor, "rows width"], Float[Tensor, "sets width"]]:
     """All sequences at once, none padded: every state, and each sequence's last."""
-    width = gru.hidden_size
+    width = gru.hidden_size * (2 if gru.bidirectional else 1)
     last = inputs.new_zeros(len(sizes), width) if start is None else start
     by_size = torch.argsort(sizes, descending=True, stable=True)
     by_size = by_size[: int((sizes > 0).sum())]
@@ -270,8 +276,9 @@ def _run_gru(
     step = torch.arange(len(inputs), device=sizes.device) - offsets_of(sizes)[:-1][owner]
     by_time = torch.argsort(step * len(sizes) + rank[owner])
     packed = PackedSequence(inputs[by_time], torch.bincount(step).cpu())
-    states, final = gru(packed, last[by_size].unsqueeze(0))
-    return states.data[inverse(by_time)], last.index_copy(0, by_size, final[0])
+    states, final = gru(packed, None if start is None else start[by_size].unsqueeze(0))
+    final = final.transpose(0, 1).reshape(len(by_size), width)
+    return states.data[inverse(by_time)], last.index_copy(0, by_size, final)
 
 
 def _gru_step(

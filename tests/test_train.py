@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from diconet.merges import PointerMerge
+from diconet.model import DiCoNet
+from diconet.splits import RandomSplit, SetSplit
+from diconet.tasks.hull import HullTask
+from diconet.train import TrainConfig, batch_at, train
+from diconet.tree import Growth
+
+SCRIPT = """
+import sys, torch
+torch.set_num_threads(1)
+from tests.test_train import small_run
+small_run(sys.argv[1], int(sys.argv[2]))
+"""
+ROOT = Path(__file__).parent.parent
+
+
+def small_model() -> DiCoNet:
+    torch.manual_seed(0)
+    return DiCoNet(SetSplit(2), PointerMerge(2, 8), Growth(halve_to=5.0))
+
+
+def small_run(folder: str | Path, steps: int = 12, **changes: float) -> DiCoNet:
+    options = {"batch_size": 8, "tree_samples": 2, "min_size": 5, "max_size": 14} | changes
+    config = TrainConfig(
+        steps=steps, regulariser=0.5, log_every=1, checkpoint_every=3, schedule="cosine", **options
+    )
+    task = HullTask()
+    return train(small_model(), task, config, oracle=task.oracle, run=folder, quiet=True)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return torch.load(folder / "checkpoint.pt", weights_only=True)["model"]
+
+
+def test_a_killed_run_goes_on_to_the_very_same_weights(tmp_path: Path) -> None:
+    """SIGKILL somewhere in the middle, then resume: bit for bit the uninterrupted run."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    small_run(whole, steps=24)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, cut, "24"], env=environment, cwd=ROOT)
+    deadline = time.monotonic() + 120
+    while not (cut / "checkpoint.pt").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = torch.load(cut / "checkpoint.pt", weights_only=True)["step"]
+    assert 3 <= before < 24
+    small_run(cut, steps=24)
+    for name, value in weights(whole).items():
+        assert torch.equal(value, weights(cut)[name]), name
+    steps = [json.loads(line)["step"] for line in (cut / "metrics.jsonl").open()]
+    assert steps == list(range(1, 25))
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:
+    small_run(tmp_path, steps=6)
+    before = weights(tmp_path)
+    small_run(tmp_path, steps=6)
+    assert all(torch.equal(v, weights(tmp_path)[k]) for k, v in before.items())
+
+
+def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
+    small_run(tmp_path / "a", steps=3)
+    small_run(tmp_path / "b", steps=3, seed=1)
+    a, b = weights(tmp_path / "a"), weights(tmp_path / "b")
+    assert not torch.equal(a["merge.key.weight"], b["merge.key.weight"])
+
+
+def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
+    """The same examples and draws, spread over two processes: the same weights within rounding."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    small_run(one, steps=8)
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2"]
+    subprocess.run(
+        [*torchrun, "--standalone", script, two, "8"],
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        timeout=300,
+    )
+    for name, value in weights(one).items():
+        assert torch.allclose(value, weights(two)[name], atol=1e-4), name
+
+
+def test_shards_of_a_batch_are_the_batch(rng: torch.Generator) -> None:
+    task, config = HullTask(), TrainConfig(batch_size=6, tree_samples=2)
+    whole = batch_at(7, task, None, config, 0, 1)
+    parts = [batch_at(7, task, None, config, rank, 3) for rank in range(3)]
+    assert torch.equal(whole.sets.items, torch.cat([p.sets.items for p in parts]))
+    assert torch.equal(whole.seeds, torch.cat([p.seeds for p in parts]))
+
+
+def test_a_few_examples_can_be_learned_by_heart(tmp_path: Path) -> None:
+    class Few(HullTask):
+        def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator):  # noqa: ANN202
+            return super().sample(num_sets, 6, rng=torch.Generator().manual_seed(0))
+
+    torch.manual_seed(0)
+    model = DiCoNet(RandomSplit(), PointerMerge(2, 32), depth=0)
+    config = TrainConfig(steps=120, batch_size=4, tree_samples=1, merge_lr=0.02, schedule="cosine")
+    task = Few()
+    train(model, task, config, oracle=task.oracle, quiet=True)
+    sets = task.sample(4, 6, rng=torch.Generator())
+    log_prob = model(sets, target=task.oracle(sets)).log_prob
+    assert log_prob.mean() > -0.1
+
+
+def test_the_regulariser_alone_balances_a_split() -> None:
+    from diconet.losses import split_variance
+    from diconet.tree import grow
+
+    class Silent(HullTask):
+        def reward(self, sets, solution):  # noqa: ANN001, ANN202
+            return torch.zeros(len(sets))
+
+    torch.manual_seed(0)
+    model = DiCoNet(SetSplit(2), depth=1)
+    config = TrainConfig(steps=150, batch_size=16, regulariser=1.0, tree_samples=2, max_size=20)
+    train(model, Silent(), config, quiet=True)
+    sets = HullTask().sample(50, 20, rng=torch.Generator().manual_seed(3))
+    tree = grow(model.split, sets, Growth(depth=1))
+    assert split_variance(tree) > 0.2
+    share = sets.mean(tree.leaves.float())
+    assert 0.25 < share.mean() < 0.75
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, r"steps must be at least 1; got 0\."),
+        ({"min_size": 9, "max_size": 8}, r"max_size must be at least min_size, 9; got 8\."),
+        ({"split_lr": 0.0}, r"split_lr must be above 0; got 0\.0\."),
+    ],
+)
+def test_settings_that_make_no_sense(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(**changes)
+
+
+def test_rates_fall_by_epoch_or_along_a_cosine() -> None:
+    by_epoch = TrainConfig(epoch_steps=10)
+    assert [by_epoch.rate(s) for s in (0, 9, 10, 25)] == pytest.approx([1, 1, 1 / 2, 1 / 3])
+    cosine = TrainConfig(schedule="cosine", steps=100, warmup=10)
+    assert cosine.rate(0) == pytest.approx(0.1)
+    assert cosine.rate(50) == pytest.approx(0.5)
+    assert cosine.rate(99) < 0.001
