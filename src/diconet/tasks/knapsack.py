@@ -1,0 +1,100 @@
+"""The 0-1 knapsack (section 6.3): the most valuable items that fit a capacity together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from ortools.algorithms.python import knapsack_solver
+from torch import Tensor
+
+from diconet.answers import Sequences
+from diconet.greedy import VALUE, WEIGHT, fractional_bound, used, worth
+from diconet.segments import index_of
+from diconet.sets import SetBatch
+
+
+@dataclass(frozen=True)
+class KnapsackTask:
+    """Values and weights uniform in [0, 1], capacity uniform in [0.2 n, 0.3 n].
+
+    All numbers are whole, in steps of `unit`, and held as float64: sums are exact. A set's context
+    is its capacity. With `least_power` below 1, the ratios of value to weight are raised to a power
+    drawn from [least_power, 1] (evenly on a log scale) for each set: that draws them together as if
+    the set were a much larger one, which is how a network trained on small sets meets large ones.
+    """
+
+    num_features: int = 2
+    unit: float = 1e-4
+    least_power: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.unit < 1:
+            raise ValueError(f"unit must be above 0 and below 1; got {self.unit}.")
+        if not 0 < self.least_power <= 1:
+            raise ValueError(f"least_power must be above 0 and at most 1; got {self.least_power}.")
+
+    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
+        """Fresh instances, rounded up to whole units."""
+        draws = torch.rand(num_sets * set_size, 2, generator=rng, dtype=torch.float64)
+        share = 0.2 + 0.1 * torch.rand(num_sets, 1, generator=rng, dtype=torch.float64)
+        items = (draws / self.unit).ceil().clamp(min=1)
+        sets = SetBatch.pack(
+            items,
+            torch.full((num_sets,), set_size),
+            (share * set_size / self.unit).ceil(),
+        )
+        if self.least_power == 1:
+            return sets
+        even = torch.rand(num_sets, generator=rng, dtype=torch.float64)
+        power = torch.exp(even * np.log(self.least_power))[sets.owner]
+        ratio = (items[:, VALUE] / items[:, WEIGHT]) ** power
+        return sets.with_items(torch.stack([ratio * items[:, WEIGHT], items[:, WEIGHT]], 1))
+
+    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """The value packed; an overfull knapsack is worth nothing."""
+        chosen = torch.zeros(sets.num_items, dtype=torch.bool)
+        chosen[solution.rows(sets)] = True
+        fits = used(sets, chosen) <= sets.context[:, 0]
+        return worth(sets, chosen) * fits * self.unit
+
+    def oracle(self, sets: SetBatch) -> Sequences:
+        """The optimum of every set, by OR-Tools' branch and bound."""
+        return Sequences.of([torch.from_numpy(optimum_of(one)) for one in _instances(sets)])
+
+
+def optimum_of(instance: tuple[np.ndarray, np.ndarray, int]) -> np.ndarray:
+    """The items of an optimal choice, given whole values, weights and capacity."""
+    values, weights, capacity = instance
+    solver = knapsack_solver.KnapsackSolver(
+        knapsack_solver.SolverType.KNAPSACK_MULTIDIMENSION_BRANCH_AND_BOUND_SOLVER, "knapsack"
+    )
+    solver.init(values.tolist(), [weights.tolist()], [capacity])
+    solver.solve()
+    taken = [solver.best_solution_contains(i) for i in range(len(values))]
+    return np.flatnonzero(taken)
+
+
+def _instances(sets: SetBatch) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    whole = sets.items.round().long()
+    if not bool((whole == sets.items).all()):
+        raise ValueError("values and weights must be whole numbers for branch and bound.")
+    capacities = sets.context[:, 0].long().tolist()
+    return [
+        (items[:, VALUE].numpy(), items[:, WEIGHT].numpy(), capacity)
+        for items, capacity in zip(sets.unpack(whole), capacities, strict=True)
+    ]
+
+
+def as_sequences(sets: SetBatch, chosen: Tensor) -> Sequences:
+    """A choice given as a mask over the items, as places within each set."""
+    rows = index_of(chosen)
+    sizes = sets.sum(chosen.double()).long()
+    return Sequences(sets.position[rows], sizes)
+
+
+def proven_gap(sets: SetBatch, value: Float[Tensor, "sets"], unit: float) -> Float[Tensor, "sets"]:
+    """How far, at most, each value is from the optimum: its ratio to the fractional bound - 1."""
+    return fractional_bound(sets) * unit / value - 1
