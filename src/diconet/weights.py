@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from diconet.merges import PointerMerge
+from diconet.merges import PointerMerge, TripleJudge, TripleMerge
 from diconet.merges.edges import EdgeMerge
 from diconet.merges.neighbour_net import NeighbourNet
 from diconet.model import DiCoNet
@@ -33,6 +33,8 @@ MODULES: dict[str, type[nn.Module]] = {
         PointerMerge,
         RandomSplit,
         SetSplit,
+        TripleJudge,
+        TripleMerge,
     )
 }
 """The modules that a weights file may name; a file with others needs `load(path, into=model)`."""

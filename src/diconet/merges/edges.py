@@ -98,7 +98,7 @@ class EdgeMerge(nn.Module):
 
     @classmethod
     def fresh(cls, width: int = 48, num_layers: int = 8, slots: int = 8) -> EdgeMerge:
-        """An untrained one: the inputs are an edge's features, the score below, and if it had one."""
+        """An untrained one; its inputs are an edge's features, its score below, and if it had one."""
         return cls(NeighbourNet(NUM_FEATURES + 2, width, num_layers), slots)
 
     def forward(

@@ -38,7 +38,7 @@ class NearGraph:
     @classmethod
     def among(cls, sets: SetBatch, slots: int, rows: Int[Tensor, "rows"]) -> NearGraph:
         """The neighbour lists of some rows only."""
-        points, _, spread = standardise(sets)
+        points, _, _ = standardise(sets)
         # The largest reach of a standardised set grows with its size, never beyond sqrt(2 n).
         apart = _APART * max(1.0, float(sets.sizes.max()) ** 0.5 if len(sets) else 1.0)
         place = np.concatenate(

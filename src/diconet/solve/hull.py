@@ -1,0 +1,185 @@
+"""Convex hulls of a user's own points, with a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from diconet.merges.triples import TripleMerge
+from diconet.model import DiCoNet
+from diconet.noise import seeds_from
+from diconet.sets import SetBatch
+from diconet.solve.certificate import is_hull, turns
+from diconet.solve.inputs import as_points, check_seed, is_many
+from diconet.solve.solution import Labels, Solution, labels_of
+from diconet.tasks.hull import hull_of
+from diconet.weights import load, shipped, shipped_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DEFAULT_MODEL = "hull"
+"""The shipped network that answers where none is asked for."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hull(Solution):
+    """A convex hull: `indices` of its corners, counter-clockwise from the lowest.
+
+    `exact` is true only if it was proved that every point lies inside and that the polygon turns
+    left at every corner; `repaired` says that Qhull answered where the network did not get there.
+    `value` is the area. Points that lie on an edge, and all but the first of equal points, are not
+    corners.
+    """
+
+    points: np.ndarray
+    indices: np.ndarray
+    exact: bool
+    repaired: bool = False
+
+    def quality(self) -> str:
+        """The number of corners, and whether they are certainly right."""
+        certainty = "certified exact" if self.exact else "not certified"
+        return f"{len(self.indices)} corners, {certainty}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the points and the hull around them."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca() if ax is None else ax
+        ax.plot(*self.points.T, ".", color="0.6", markersize=3)
+        around = np.append(self.indices, self.indices[:1])
+        ax.plot(*self.points[around].T, "o-", color="C0", markersize=4)
+        ax.set_aspect("equal")
+        ax.set_title(f"convex hull: {self.quality()}")
+        return ax
+
+
+def convex_hull(
+    points: Any,
+    *,
+    repair: bool = False,
+    model: str | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Hull | list[Hull]:
+    """The convex hull of (n, 2) points, or of each of several such arrays (solved as one batch).
+
+    A network answers; the answer's `exact` says whether it was then proved right. With `repair`,
+    Qhull takes over where it was not, so that only rounding can be wrong. `seed` draws the
+    network's trees at random instead of taking the likeliest.
+    """
+    many = is_many(points, dims=2)
+    clouds = [
+        _Cloud.of(as_points(array, "points", columns=2)) for array in (points if many else [points])
+    ]
+    found = _solve(clouds, _network(model).to(device).eval(), check_seed(seed), device)
+    hulls = [_certified(cloud, *answer, repair) for cloud, answer in zip(clouds, found, strict=True)]
+    return hulls if many else hulls[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cloud:
+    """Points, the `first` of every group of equal ones, and which of those stands for each point.
+
+    `ends` are the first and the last point by x, then y.
+    """
+
+    points: np.ndarray
+    first: np.ndarray
+    stand_in: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def of(cls, points: np.ndarray) -> _Cloud:
+        order = np.lexsort((points[:, 1], points[:, 0]))  # stable: equal points in order of index
+        ranked = points[order]
+        is_new = np.ones(len(points), dtype=bool)
+        is_new[1:] = (ranked[1:] != ranked[:-1]).any(1)
+        group = np.maximum.accumulate(np.where(is_new, np.arange(len(points)), 0))
+        first_of = np.empty_like(order)
+        first_of[order] = order[group]
+        is_first = first_of == np.arange(len(points))
+        stand_in = (np.cumsum(is_first) - 1)[first_of]
+        return cls(points, np.flatnonzero(is_first), stand_in, first_of[order[[0, -1]]])
+
+    def boxed(self) -> np.ndarray:
+        """The distinct points in the unit square: moved and scaled, which hulls do not mind."""
+        half = self.points[self.first] / 2  # so that the widest range of doubles does not overflow
+        low = half.min(0)
+        span = half.max(0) - low
+        return (half - low) / np.where(span > 0, span, 1)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether all points lie on one line (or are one)."""
+        low, high = self.points[self.ends]
+
+        def on_line(some: np.ndarray) -> bool:
+            ends = (np.broadcast_to(end, some.shape) for end in (low, high))
+            return not turns(*ends, some).any()
+
+        return on_line(self.points[:64]) and on_line(self.points)
+
+
+def _network(model: str | DiCoNet | None) -> DiCoNet:
+    if isinstance(model, DiCoNet):
+        return model
+    name = DEFAULT_MODEL if model is None else model
+    return shipped(name) if name in shipped_names() else load(name)
+
+
+def _solve(
+    clouds: Sequence[_Cloud], network: DiCoNet, seed: int | None, device: str | torch.device
+) -> list[tuple[np.ndarray, tuple[Labels, ...]]]:
+    """What the network says: corners in order, and the partition of the points at every level."""
+    # Only the triple merge looks at points in double precision; the others were not made for it.
+    precise = isinstance(network.merge, TripleMerge)
+    dtype = torch.float64 if precise else torch.float32
+    sets = SetBatch.of([torch.from_numpy(cloud.boxed()).to(device, dtype) for cloud in clouds])
+    seeds = None
+    if seed is not None:
+        seeds = seeds_from(torch.Generator().manual_seed(seed), len(sets)).to(device)
+    with torch.inference_mode():
+        outcome = network(sets, seeds)
+    return [
+        (cloud.first[answer.cpu().numpy()], tuple(level[cloud.stand_in] for level in labels))
+        for cloud, answer, labels in zip(
+            clouds, outcome.solution.unpack(), labels_of(outcome.tree), strict=True
+        )
+    ]
+
+
+def _certified(
+    cloud: _Cloud, corners: np.ndarray, tree: tuple[Labels, ...], repair: bool
+) -> Hull:
+    points = cloud.points
+    corners = np.unique(cloud.ends) if cloud.is_flat else _without_straight(points, corners)
+    exact = is_hull(points, corners)
+    repaired = repair and not exact
+    if repaired:
+        corners = cloud.first[hull_of(points[cloud.first])]
+        corners = _without_straight(points, corners)
+        exact = is_hull(points, corners)
+    corners = np.roll(corners, -int(corners.argmin()))
+    return Hull(_area(points[corners]), tree, points, corners, exact, repaired)
+
+
+def _without_straight(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """The corners less those on the line between their neighbours."""
+    while len(corners) > 2:
+        polygon = points[corners]
+        straight = turns(np.roll(polygon, 1, 0), polygon, np.roll(polygon, -1, 0)) == 0
+        if not straight.any() or straight.all():
+            break
+        corners = corners[~straight]
+    return corners
+
+
+def _area(polygon: np.ndarray) -> float:
+    x, y = (polygon - polygon[0]).T
+    return float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2
