@@ -157,13 +157,19 @@ class PartitionTree:
         Nodes are numbered from the left.
         """
         path = self.roots.index.new_zeros(self.roots.num_items)
-        for level in self.levels[:depth]:
-            side = torch.zeros_like(path)
-            if level.cut is not None:
-                cut_rows = level.sets.take(level.inner).index
-                side[cut_rows] = level.cut.side.long()
+        for side in self.sides[:depth]:
             path = _renumber(2 * path + side, self.roots.owner)
         return path
+
+    @cached_property
+    def sides(self) -> Bool[Tensor, "depth items"]:
+        """The way down for every item of the roots: its side of each cut, the first where none."""
+        sides = torch.zeros(self.depth, self.roots.num_items, dtype=torch.bool)
+        sides = sides.to(self.roots.index.device)
+        for side, level in zip(sides, self.levels, strict=False):
+            if level.cut is not None:
+                side[level.sets.take(level.inner).index] = level.cut.side
+        return sides
 
     @property
     def leaves(self) -> Int[Tensor, "items"]:

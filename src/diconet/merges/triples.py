@@ -21,7 +21,6 @@ from diconet.merges.calipers import NOBODY, Edges, all_edges, caliper_edges
 from diconet.segments import (
     index_of,
     offsets_of,
-    owner_of,
     ragged_arange,
     segment_argmax,
     segment_logsumexp,

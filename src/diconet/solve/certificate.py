@@ -96,7 +96,8 @@ def _on_segment(points: np.ndarray, ends: np.ndarray) -> bool:
     low, high = ends
     if bool((low == high).all()):
         return False
-    straight = turns(*(np.broadcast_to(end, points.shape) for end in (low, high)), points) == 0
+    start, stop = np.broadcast_to(low, points.shape), np.broadcast_to(high, points.shape)
+    straight = turns(start, stop, points) == 0
     x, y = points[:, 0], points[:, 1]
     from_low = (x > low[0]) | ((x == low[0]) & (y >= low[1]))
     to_high = (x < high[0]) | ((x == high[0]) & (y <= high[1]))

@@ -15,7 +15,7 @@ from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.solve.certificate import is_hull, turns
 from diconet.solve.inputs import as_points, check_seed, is_many
-from diconet.solve.solution import Labels, Solution, labels_of
+from diconet.solve.solution import Partitions, Solution, labels_of
 from diconet.tasks.hull import hull_of
 from diconet.weights import load, shipped, shipped_names
 
@@ -78,7 +78,9 @@ def convex_hull(
         _Cloud.of(as_points(array, "points", columns=2)) for array in (points if many else [points])
     ]
     found = _solve(clouds, _network(model).to(device).eval(), check_seed(seed), device)
-    hulls = [_certified(cloud, *answer, repair) for cloud, answer in zip(clouds, found, strict=True)]
+    hulls = [
+        _certified(cloud, *answer, repair) for cloud, answer in zip(clouds, found, strict=True)
+    ]
     return hulls if many else hulls[0]
 
 
@@ -120,8 +122,8 @@ class _Cloud:
         low, high = self.points[self.ends]
 
         def on_line(some: np.ndarray) -> bool:
-            ends = (np.broadcast_to(end, some.shape) for end in (low, high))
-            return not turns(*ends, some).any()
+            start, stop = np.broadcast_to(low, some.shape), np.broadcast_to(high, some.shape)
+            return not turns(start, stop, some).any()
 
         return on_line(self.points[:64]) and on_line(self.points)
 
@@ -135,7 +137,7 @@ def _network(model: str | DiCoNet | None) -> DiCoNet:
 
 def _solve(
     clouds: Sequence[_Cloud], network: DiCoNet, seed: int | None, device: str | torch.device
-) -> list[tuple[np.ndarray, tuple[Labels, ...]]]:
+) -> list[tuple[np.ndarray, Partitions]]:
     """What the network says: corners in order, and the partition of the points at every level."""
     # Only the triple merge looks at points in double precision; the others were not made for it.
     precise = isinstance(network.merge, TripleMerge)
@@ -147,16 +149,14 @@ def _solve(
     with torch.inference_mode():
         outcome = network(sets, seeds)
     return [
-        (cloud.first[answer.cpu().numpy()], tuple(level[cloud.stand_in] for level in labels))
+        (cloud.first[answer.cpu().numpy()], labels.of_items(cloud.stand_in))
         for cloud, answer, labels in zip(
             clouds, outcome.solution.unpack(), labels_of(outcome.tree), strict=True
         )
     ]
 
 
-def _certified(
-    cloud: _Cloud, corners: np.ndarray, tree: tuple[Labels, ...], repair: bool
-) -> Hull:
+def _certified(cloud: _Cloud, corners: np.ndarray, tree: Partitions, repair: bool) -> Hull:
     points = cloud.points
     corners = np.unique(cloud.ends) if cloud.is_flat else _without_straight(points, corners)
     exact = is_hull(points, corners)

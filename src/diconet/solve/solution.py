@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Solution:
     """
 
     value: float
-    tree: tuple[Labels, ...]
+    tree: Sequence[Labels]
 
     def quality(self) -> str:
         """What is known of how good the answer is, in a few words."""
@@ -39,8 +40,38 @@ class Solution:
         return f"{type(self).__name__}(value={self.value:.6g}, {self.quality()})"
 
 
-def labels_of(tree: PartitionTree) -> list[tuple[Labels, ...]]:
+class Partitions(Sequence[Labels]):
+    """The partition of an example's items after 0, 1, 2, ... cuts, each numbered when asked for.
+
+    Made from each item's side of every cut on its way down, (cuts, items).
+    """
+
+    def __init__(self, sides: np.ndarray) -> None:
+        self._sides = sides
+
+    def __len__(self) -> int:
+        return len(self._sides) + 1
+
+    @overload
+    def __getitem__(self, depth: int) -> Labels: ...
+    @overload
+    def __getitem__(self, depth: slice) -> list[Labels]: ...
+    def __getitem__(self, depth: int | slice) -> Labels | list[Labels]:
+        if isinstance(depth, slice):
+            return [self[j] for j in range(len(self))[depth]]
+        labels = np.zeros(self._sides.shape[1], dtype=np.int64)
+        for cuts, side in enumerate(self._sides[: range(len(self))[depth]]):
+            labels = 2 * labels + side
+            if cuts % 32 == 31:  # before the numbers outgrow 64 bits
+                labels = np.unique(labels, return_inverse=True)[1]
+        return np.unique(labels, return_inverse=True)[1]
+
+    def of_items(self, rows: np.ndarray) -> Partitions:
+        """The partitions of other items, each of which goes where item `rows[i]` goes."""
+        return Partitions(self._sides[:, rows])
+
+
+def labels_of(tree: PartitionTree) -> list[Partitions]:
     """For each example of a tree, the partition at every depth from the root down."""
-    sizes = tree.roots.sizes.tolist()
-    levels = [tree.nodes_at(depth).split(sizes) for depth in range(tree.depth + 1)]
-    return [tuple(level[i].cpu().numpy() for level in levels) for i in range(len(sizes))]
+    parts = tree.sides.split(tree.roots.sizes.tolist(), dim=1)
+    return [Partitions(part.cpu().numpy()) for part in parts]
