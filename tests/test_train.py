@@ -113,7 +113,9 @@ def test_a_few_examples_can_be_learned_by_heart(tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     model = DiCoNet(RandomSplit(), PointerMerge(2, 32), depth=0)
-    config = TrainConfig(steps=120, batch_size=4, tree_samples=1, merge_lr=0.02, schedule="cosine", warmup=5)
+    config = TrainConfig(
+        steps=120, batch_size=4, tree_samples=1, merge_lr=0.02, schedule="cosine", warmup=5
+    )
     task = Few()
     train(model, task, config, oracle=task.oracle, quiet=True)
     sets = task.sample(4, 6, rng=torch.Generator())
@@ -153,10 +155,12 @@ def test_settings_that_make_no_sense(changes: dict[str, float], message: str) ->
         TrainConfig(**changes)
 
 
-def test_rates_fall_by_epoch_or_along_a_cosine() -> None:
+def test_rates_fall_by_epoch_along_a_cosine_or_geometrically() -> None:
     by_epoch = TrainConfig(epoch_steps=10)
     assert [by_epoch.rate(s) for s in (0, 9, 10, 25)] == pytest.approx([1, 1, 1 / 2, 1 / 3])
     cosine = TrainConfig(schedule="cosine", steps=100, warmup=10)
     assert cosine.rate(0) == pytest.approx(0.1)
     assert cosine.rate(50) == pytest.approx(0.5)
     assert cosine.rate(99) < 0.001
+    geometric = TrainConfig(schedule="geometric", steps=100, warmup=0, final_rate=1e-4)
+    assert [geometric.rate(s) for s in (0, 50, 100)] == pytest.approx([1, 1e-2, 1e-4])

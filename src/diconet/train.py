@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import signal
 import time
@@ -46,9 +47,10 @@ class TrainConfig:
 
     A step is `batch_size` inputs of one size, drawn from `min_size` to `max_size`, with
     `tree_samples` random trees each. Rates fall as lr / k in epoch k of `epoch_steps` steps
-    ("epoch"), or along a cosine to zero after a warm-up ("cosine"). From `binarise_from` (a share
-    of the run) on, levels below the root count as made choices in the likelihood. A reward is
-    learned from by policy gradient, or by imitating the best of each input's trees ("imitate").
+    ("epoch"), along a cosine to zero ("cosine") or geometrically to `final_rate` of what they were
+    ("geometric"), both after a warm-up. From `binarise_from` (a share of the run) on, levels below
+    the root count as made choices in the likelihood. A reward is learned from by policy gradient,
+    or by imitating the best of each input's trees ("imitate").
     """
 
     steps: int = 10_000
@@ -61,9 +63,10 @@ class TrainConfig:
     split_optimiser: Optimiser = "rmsprop"
     merge_optimiser: Optimiser = "adam"
     estimator: Literal["policy_gradient", "imitate"] = "policy_gradient"
-    schedule: Literal["epoch", "cosine"] = "epoch"
+    schedule: Literal["epoch", "cosine", "geometric"] = "epoch"
     epoch_steps: int = 7_800
     warmup: int = 100
+    final_rate: float = 1e-3
     split_clip: float = 40.0
     merge_clip: float = 2.0
     regulariser: float = 0.0
@@ -81,7 +84,7 @@ class TrainConfig:
             raise ValueError(
                 f"max_size must be at least min_size, {self.min_size}; got {self.max_size}."
             )
-        for name in ("split_lr", "merge_lr", "split_clip", "merge_clip"):
+        for name in ("split_lr", "merge_lr", "split_clip", "merge_clip", "final_rate"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0; got {getattr(self, name)}.")
 
@@ -89,8 +92,10 @@ class TrainConfig:
         """The factor on the learning rates at a step."""
         if self.schedule == "epoch":
             return 1 / (1 + step // self.epoch_steps)
-        done = torch.tensor(torch.pi * step / self.steps).cos().item()
-        return min(1.0, (step + 1) / max(self.warmup, 1)) * 0.5 * (1 + done)
+        rising = min(1.0, (step + 1) / max(self.warmup, 1))
+        if self.schedule == "geometric":
+            return rising * self.final_rate ** (step / self.steps)
+        return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
 
 
 @dataclass(frozen=True, eq=False)
