@@ -16,7 +16,10 @@ from torch import nn
 
 from diconet.merges import PointerMerge, TripleJudge, TripleMerge
 from diconet.merges.edges import EdgeMerge
+from diconet.merges.length import LengthMerge
 from diconet.merges.neighbour_net import NeighbourNet
+from diconet.merges.pair_net import PairNet
+from diconet.merges.pairs import PairMerge, PairSplit
 from diconet.model import DiCoNet
 from diconet.splits import Balanced, MedianSplit, RandomSplit, SetSplit
 from diconet.splits.across import AcrossSplit
@@ -28,8 +31,12 @@ MODULES: dict[str, type[nn.Module]] = {
         AcrossSplit,
         Balanced,
         EdgeMerge,
+        LengthMerge,
         MedianSplit,
         NeighbourNet,
+        PairMerge,
+        PairNet,
+        PairSplit,
         PointerMerge,
         RandomSplit,
         SetSplit,
@@ -118,6 +125,11 @@ def shipped(name: str) -> DiCoNet:
         raise ValueError(f"model must be a file or one of {names}; got {name!r}.")
     with as_file(resource) as path:
         return load(path)
+
+
+def find(model: str | Path) -> DiCoNet:
+    """Shipped weights by name, or those of a file."""
+    return load(model) if Path(model).exists() else shipped(str(model))
 
 
 def shipped_names() -> list[str]:

@@ -98,7 +98,7 @@ class EdgeMerge(nn.Module):
 
     @classmethod
     def fresh(cls, width: int = 48, num_layers: int = 8, slots: int = 8) -> EdgeMerge:
-        """An untrained one; its inputs are an edge's features, its score below, and if it had one."""
+        """An untrained one; it sees an edge's features, its score below, and if it had one."""
         return cls(NeighbourNet(NUM_FEATURES + 2, width, num_layers), slots)
 
     def forward(
@@ -114,7 +114,7 @@ class EdgeMerge(nn.Module):
         for rows in self._groups(sets, region):
             fresh = fresh.index_copy(0, rows, self._score(sets, graph, prior, known, rows))
         logits = torch.where(scored[:, None], fresh, prior)
-        answer = _at_roots(level.roots, sets, graph, logits)
+        answer = at_roots(level.roots, sets, graph, logits)
         if level.number or target is None:
             return answer
         return replace(answer, log_prob=log_likelihood(answer, target))
@@ -159,7 +159,7 @@ def _handed_up(
     return torch.where(known, score, prior), known
 
 
-def _at_roots(
+def at_roots(
     roots: SetBatch, sets: SetBatch, graph: NearGraph, logits: Float[Tensor, "items slots"]
 ) -> EdgeSignal:
     """A level's signal, renumbered by the rows of the roots."""

@@ -2,56 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
+import numpy as np
+import torch
+
+from diconet.answers import Sequences
 from diconet.merges.edges import EdgeMerge
+from diconet.merges.length import LengthMerge
+from diconet.merges.pair_net import PairNet
+from diconet.merges.pairs import NODE_INPUTS, PairMerge, PairSplit
 from diconet.model import DiCoNet
+from diconet.sets import SetBatch
+from diconet.solve.tsp import tsp
 from diconet.splits.across import AcrossSplit
-from diconet.tasks.tsp import TourBook
+from diconet.splits.coin import RandomSplit
+from diconet.tasks.tsp import TourBook, TspTask, accuracy, lengths
+from diconet.tours.decode import Refine
 from diconet.train import TrainConfig, train
 from diconet.tree import Growth
-from diconet.weights import load
+from diconet.weights import find, load, shipped
+
+
+def _default_training() -> TrainConfig:
+    return TrainConfig(
+        steps=3_600,
+        batch_size=16,
+        tree_samples=1,
+        min_size=8,
+        max_size=200,
+        merge_lr=2e-3,
+        merge_optimiser="adamw",
+        schedule="cosine",
+        warmup=200,
+        merge_clip=1.0,
+    )
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A network over near neighbours, on trees with leaves of at most `leaf_size` cities.
+    """A network over near neighbours ("near") or the paper's over all pairs ("pairs").
 
-    Labels, `num_labels` of them of all sizes that training draws, are made by fast-tsp in
-    `label_seconds` each, and kept in `labels` where that is given. With `start`, training goes on
-    from those weights.
+    "near" works on trees with leaves of at most `leaf_size` cities, "pairs" on trees of a fixed
+    `depth`, with the network of `leaf` (a shipped name or a file) at the leaves where that is
+    above 0. `num_labels` instances of the sizes that training draws are solved by fast-tsp in
+    `label_seconds` each, and kept in the file `labels` where that is given. With `start`, training
+    goes on from those weights.
     """
 
+    network: Literal["near", "pairs"] = "near"
     width: int = 48
     num_layers: int = 8
     slots: int = 8
     leaf_size: int = 64
+    depth: int = 0
+    leaf: str = "tsp_bs1"
     num_labels: int = 9_650
     label_seconds: float = 0.02
     labels: str | None = None
     start: str | None = None
-    train: TrainConfig = field(
-        default_factory=lambda: TrainConfig(
-            steps=4_000,
-            batch_size=16,
-            tree_samples=1,
-            min_size=8,
-            max_size=200,
-            merge_lr=2e-3,
-            merge_optimiser="adamw",
-            schedule="cosine",
-            warmup=200,
-            merge_clip=1.0,
-        )
-    )
+    train: TrainConfig = field(default_factory=_default_training)
 
 
 def build(settings: Settings) -> DiCoNet:
     """The network that the settings describe, untrained or as it was at `start`."""
-    merge = EdgeMerge.fresh(settings.width, settings.num_layers, settings.slots)
-    model = DiCoNet(AcrossSplit(), merge, Growth(leaf_size=settings.leaf_size))
+    torch.manual_seed(settings.train.seed)
+    if settings.network == "near":
+        merge = EdgeMerge.fresh(settings.width, settings.num_layers, settings.slots)
+        model = DiCoNet(AcrossSplit(), merge, Growth(leaf_size=settings.leaf_size))
+    elif settings.depth == 0:
+        model = DiCoNet(RandomSplit(), PairMerge(_pair_net(settings, 1)), depth=0)
+    else:
+        model = _paper_network(settings)
     return model if settings.start is None else load(settings.start, into=model)
+
+
+def _pair_net(settings: Settings, edge_inputs: int) -> PairNet:
+    return PairNet(NODE_INPUTS, edge_inputs, settings.width, settings.num_layers)
+
+
+def _paper_network(settings: Settings) -> DiCoNet:
+    """DiCoNet as in appendix C: two networks of its own around a reference at the leaves."""
+    trained = find(settings.leaf).merge
+    if not isinstance(trained, PairMerge):
+        raise ValueError(f"leaf must be a network over pairs; got {settings.leaf!r}.")
+    merge = PairMerge(trained.leaf, _pair_net(settings, 3))
+    merge.leaf_head.load_state_dict(trained.leaf_head.state_dict())
+    return DiCoNet(PairSplit(_pair_net(settings, 1)), merge, depth=settings.depth)
 
 
 def labels(settings: Settings) -> TourBook:
@@ -71,3 +111,134 @@ def train_model(settings: Settings, run: str | Path | None = None, quiet: bool =
     """Trains a network on labelled instances."""
     book = labels(settings)
     return train(build(settings), book, settings.train, oracle=book.oracle, run=run, quiet=quiet)
+
+
+def control() -> DiCoNet:
+    """The network's place taken by the length of the edges: what learning has to beat."""
+    return DiCoNet(AcrossSplit(), LengthMerge(), depth=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Exam:
+    """Instances of one size with the oracle's tours."""
+
+    sets: SetBatch
+    tours: Sequences
+
+    @classmethod
+    def of(cls, size: int, num_sets: int, seed: int) -> Exam:
+        """Fresh uniform instances, solved by fast-tsp in a time that grows with their size."""
+        task = TspTask(seconds=0.01 if size <= 40 else 0.00035 * size)
+        sets = task.sample(num_sets, size, rng=torch.Generator().manual_seed(1_000 * seed + size))
+        return cls(sets, task.oracle(sets))
+
+    def grade(self, found: Sequences) -> dict[str, float]:
+        """The paper's three figures: accuracy in percent, mean cost, mean ratio to the oracle."""
+        cost, best = lengths(self.sets, found), lengths(self.sets, self.tours)
+        return {
+            "acc": accuracy(found, self.tours),
+            "cost": cost.mean().item(),
+            "ratio": (cost / best).mean().item(),
+        }
+
+
+def beamed(model: DiCoNet, exam: Exam, group: int = 50) -> Sequences:
+    """The tours of a network over pairs, by beam search, some sets at a time."""
+    tours: list[torch.Tensor] = []
+    for some in torch.arange(len(exam.sets)).split(group):
+        part = exam.sets.take(some)
+        with torch.inference_mode():
+            outcome = model(SetBatch.pack(part.items, part.sizes))
+        tours += outcome.solution.unpack()
+    return Sequences.of(tours)
+
+
+def solved(model: DiCoNet, exam: Exam, refine: Refine, samples: int = 40) -> Sequences:
+    """The tours that `diconet.tsp` gives with this network."""
+    cities = [points.double().numpy() for points in exam.sets.unpack()]
+    found = tsp(cities, refine=refine, samples=samples, model=model)
+    assert isinstance(found, list)
+    return Sequences.of([torch.from_numpy(np.ascontiguousarray(one.tour)) for one in found])
+
+
+def evaluate(
+    model: DiCoNet,
+    *,
+    sizes: Sequence[int] = (10, 20, 40, 80),
+    num_sets: int = 200,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Accuracy, cost and ratio per size and refinement, with the control's ratio beside it."""
+    records: list[dict[str, Any]] = []
+    for size in sizes:
+        exam = Exam.of(size, num_sets, seed)
+        if isinstance(model.merge, PairMerge):
+            records.append({"n": size, "refine": "beam", **exam.grade(beamed(model, exam))})
+            continue
+        for refine in ("none", "2opt", "lk"):
+            grades = exam.grade(solved(model, exam, refine))
+            beside = exam.grade(solved(control(), exam, refine))
+            records.append({"n": size, "refine": refine, **grades, "control": beside["ratio"]})
+    return records
+
+
+PAPER: dict[str, dict[int, tuple[float, float, float]]] = {
+    "BS1": {
+        10: (78.71, 2.89, 1.01),
+        20: (27.36, 4.74, 1.24),
+        40: (15.06, 9.12, 1.77),
+        80: (13.76, 15.07, 2.15),
+    },
+    "BS2": {
+        10: (19.45, 3.68, 1.29),
+        20: (54.34, 4.04, 1.05),
+        40: (28.42, 6.29, 1.22),
+        80: (15.72, 11.23, 1.60),
+    },
+    "DiCoNet": {
+        10: (41.82, 3.15, 1.11),
+        20: (43.86, 4.06, 1.06),
+        40: (35.46, 6.01, 1.18),
+        80: (29.44, 9.01, 1.28),
+    },
+}
+"""Accuracy, cost and ratio of the paper's table, by row and n."""
+
+_SHIPPED = {"BS1": "tsp_bs1", "BS2": "tsp_bs2", "DiCoNet": "tsp_paper"}
+_OWN: dict[str, tuple[str, Refine]] = {
+    "ours": ("tsp", "none"),
+    "control": ("length", "none"),
+    "ours + 2opt": ("tsp", "2opt"),
+    "control + 2opt": ("length", "2opt"),
+    "ours + lk": ("tsp", "lk"),
+    "control + lk": ("length", "lk"),
+}
+
+
+def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
+    """The paper's table from the shipped weights, then our own rows and the control's."""
+    exams = {size: Exam.of(size, num_sets, seed) for size in (10, 20, 40, 80)}
+    records: list[dict[str, Any]] = []
+    for row, name in _SHIPPED.items():
+        model = shipped(name)
+        for size, exam in exams.items():
+            records += _cells(row, size, exam.grade(beamed(model, exam)))
+    models = {"tsp": shipped("tsp"), "length": control()}
+    for row, (which, refine) in _OWN.items():
+        for size, exam in exams.items():
+            records += _cells(row, size, exam.grade(solved(models[which], exam, refine)))
+    return records
+
+
+def _cells(row: str, size: int, grades: dict[str, float]) -> list[dict[str, Any]]:
+    paper = dict(zip(("acc", "cost", "ratio"), PAPER.get(row, {}).get(size, ()), strict=False))
+    return [
+        {
+            "row": row,
+            "column": f"n={size}",
+            "metric": metric,
+            "ours": value,
+            "paper": paper.get(metric),
+        }
+        for metric, value in grades.items()
+    ]

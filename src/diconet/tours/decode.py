@@ -52,14 +52,14 @@ def best_tour(
         near = np.zeros((len(metric), 0), dtype=np.int32)
     if len(metric) <= 3:
         return np.arange(len(metric), dtype=np.int32)
-    args = (metric.x, metric.y, metric.code, metric.mate)
-    return _best_tour(*args, edges, scores.astype(np.float64), samples, noise, near, seed % 2**31)
+    args = (metric.x, metric.y, metric.code, metric.mate, edges, scores.astype(np.float64))
+    rng = np.random.default_rng(seed)
+    return np.asarray(_best_tour(*args, samples, noise, near, rng))
 
 
 @njit(cache=True)
 @no_type_check
-def _best_tour(x, y, code, mate, edges, scores, samples, noise, near, seed):
-    np.random.seed(seed)
+def _best_tour(x, y, code, mate, edges, scores, samples, noise, near, rng):
     num = len(x)
     best = np.inf
     kept = np.empty(num, dtype=np.int32)
@@ -68,7 +68,7 @@ def _best_tour(x, y, code, mate, edges, scores, samples, noise, near, seed):
         for e in range(len(scores)):
             key[e] = -scores[e]
             if sample > 0:
-                key[e] += noise * np.random.normal()
+                key[e] += noise * rng.standard_normal()
         link = np.full((num, 2), -1, dtype=np.int32)
         other = np.arange(num).astype(np.int32)
         take_edges(edges, np.argsort(key), link, other)

@@ -13,12 +13,22 @@ import numpy as np
 from numba import njit
 
 from diconet.tours.metric import Metric, distance, tour_length
-from diconet.tours.moves import after, before, best_insertion, exchange, insert, positions, reverse
+from diconet.tours.moves import (
+    after,
+    before,
+    best_insertion,
+    exchange,
+    insert,
+    positions,
+    reverse,
+    span,
+)
 
 _DEPTH = 8
 _BREADTH = 5
 _LOG = 100_000
 _STRETCH = 50
+_LONGEST = 25_000  # shorter limits cost more in length than they save in time
 _BATCH = 20_000
 
 
@@ -31,7 +41,7 @@ def lin_kernighan(
     seconds: float | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """The tour made shorter by chains of exchanges, then by kicks until they or the time run out."""
+    """The tour made shorter by chains of exchanges, then by kicks, within `seconds` if given."""
     tour = np.array(tour, dtype=np.int32)
     if len(tour) < 5:
         return tour
@@ -40,12 +50,13 @@ def lin_kernighan(
     pos = positions(tour)
     log = np.empty((_LOG, 2), dtype=np.int32)
     _descend(*args, pos, log)
+    rng = np.random.default_rng(seed)
     done = 0
     while done < kicks and len(tour) >= 8:
         if seconds is not None and time.monotonic() - start > seconds:
             break
         batch = min(_BATCH, kicks - done)
-        _kick(*args, pos, log, batch, (seed * 1_000_003 + done) % 2**31)
+        _kick(*args, pos, log, batch, rng)
         done += batch
     return tour
 
@@ -65,31 +76,31 @@ def _descend(x, y, code, mate, near, tour, pos, log):
         head = (head + 1) % n
         held -= 1
         waiting[city] = False
-        gain, _, many = _chain(x, y, code, mate, near, tour, pos, city, tiny, log, 0, ends)
+        gain, _, many = _chain(x, y, code, mate, near, tour, pos, city, tiny, n, log, 0, ends)
         while gain > 0:
             for k in range(many):
                 if not waiting[ends[k]]:
                     waiting[ends[k]] = True
                     queue[(head + held) % n] = ends[k]
                     held += 1
-            gain, _, many = _chain(x, y, code, mate, near, tour, pos, city, tiny, log, 0, ends)
+            gain, _, many = _chain(x, y, code, mate, near, tour, pos, city, tiny, n, log, 0, ends)
 
 
 @njit(cache=True)
 @no_type_check
-def _kick(x, y, code, mate, near, tour, pos, log, kicks, seed):
+def _kick(x, y, code, mate, near, tour, pos, log, kicks, rng):
     """Swaps two neighbouring short stretches, repairs, and undoes it all unless that helped."""
     n = len(tour)
-    np.random.seed(seed)
     tiny = 1e-11 * abs(tour_length(x, y, code, mate, tour)) + 1e-300
     waiting = np.zeros(n, dtype=np.bool_)
     queue = np.empty(4096, dtype=np.int32)
     ends = np.empty(4 * _DEPTH + 16, dtype=np.int32)
-    longest = max(1, min(_STRETCH, (n - 2) // 3))
+    stretch = max(1, min(_STRETCH, (n - 2) // 3))
+    longest = _LONGEST
     for _ in range(kicks):
-        start = np.random.randint(n)
-        middle = start + 1 + np.random.randint(longest)
-        stop = middle + 1 + np.random.randint(longest)
+        start = int(rng.random() * n)
+        middle = start + 1 + int(rng.random() * stretch)
+        stop = middle + 1 + int(rng.random() * stretch)
         cuts = (_loose(mate, tour, start), _loose(mate, tour, middle), _loose(mate, tour, stop))
         if cuts[1] <= cuts[0] or cuts[2] <= cuts[1] or cuts[2] - cuts[0] > n - 2:
             continue
@@ -104,16 +115,12 @@ def _kick(x, y, code, mate, near, tour, pos, log, kicks, seed):
             - distance(x, y, code, mate, e, b)
             - distance(x, y, code, mate, c, f)
         )
+        # Stretches A B become B A: turn A B around as one, then each of them.
+        turn = cuts[0] + cuts[2] - cuts[1]
         used = 0
-        for first, last in ((1, 3), (1, 2), (2, 3)):
-            if first == 1 and last == 3:
-                from_, to = cuts[0] + 1, cuts[2]
-            elif first == 1:
-                from_, to = cuts[0] + 1, cuts[0] + cuts[2] - cuts[1]
-            else:
-                from_, to = cuts[0] + cuts[2] - cuts[1] + 1, cuts[2]
-            log[used, 0], log[used, 1] = from_ % n, to % n
-            reverse(tour, pos, from_ % n, to % n)
+        for start, stop in ((cuts[0] + 1, cuts[2]), (cuts[0] + 1, turn), (turn + 1, cuts[2])):
+            log[used, 0], log[used, 1] = start % n, stop % n
+            reverse(tour, pos, start % n, stop % n)
             used += 1
         held = 0
         for city in (a, b, c, d, e, f):
@@ -127,7 +134,9 @@ def _kick(x, y, code, mate, near, tour, pos, log, kicks, seed):
             waiting[city] = False
             if used + 64 > len(log):
                 continue
-            won, used, many = _chain(x, y, code, mate, near, tour, pos, city, tiny, log, used, ends)
+            won, used, many = _chain(
+                x, y, code, mate, near, tour, pos, city, tiny, longest, log, used, ends
+            )
             if won > 0:
                 gain += won
                 for k in range(many):
@@ -152,7 +161,7 @@ def _loose(mate, tour, place):
 
 @njit(cache=True)
 @no_type_check
-def _chain(x, y, code, mate, near, tour, pos, city, tiny, log, used, ends):
+def _chain(x, y, code, mate, near, tour, pos, city, tiny, longest, log, used, ends):
     """The best chain of exchanges that starts at a city, or else the best insertion of it.
 
     Gives what it gained (0 if nothing), the entries of the log in use, and how many `ends` moved.
@@ -164,11 +173,25 @@ def _chain(x, y, code, mate, near, tour, pos, city, tiny, log, used, ends):
             if step - distance(x, y, code, mate, beside, near[beside, choice]) <= tiny:
                 break
             gain, used, many = _follow(
-                x, y, code, mate, near, tour, pos, city, beside, choice, tiny, log, used, ends
+                x,
+                y,
+                code,
+                mate,
+                near,
+                tour,
+                pos,
+                city,
+                beside,
+                choice,
+                tiny,
+                longest,
+                log,
+                used,
+                ends,
             )
             if gain > tiny:
                 return gain, used, many
-    gain, found = best_insertion(x, y, code, mate, near, tour, pos, city, tiny)
+    gain, found = best_insertion(x, y, code, mate, near, tour, pos, city, tiny, longest)
     if gain > tiny:
         first, last, left, right, goal, other = found
         used = insert(tour, pos, first, last, left, right, goal, other, log, used)
@@ -179,11 +202,12 @@ def _chain(x, y, code, mate, near, tour, pos, city, tiny, log, used, ends):
 
 @njit(cache=True)
 @no_type_check
-def _follow(x, y, code, mate, near, tour, pos, home, last, choice, tiny, log, used, ends):
+def _follow(x, y, code, mate, near, tour, pos, home, last, choice, tiny, longest, log, used, ends):
     """One chain: its first goal is given, each further one is the most promising.
 
     The tour is closed by last-home at every step; the chain is cut back to where that was best.
     """
+    n = len(tour)
     begin = used
     closed, best = 0.0, tiny
     best_used, best_many, many = used, 0, 0
@@ -203,7 +227,10 @@ def _follow(x, y, code, mate, near, tour, pos, home, last, choice, tiny, log, us
             if left <= tiny:
                 break
             other = before(tour, pos, city) if forward else after(tour, pos, city)
-            if city == home or other == last or city == last:
+            if city in (home, last) or other == last:
+                continue
+            start, stop = (last, other) if forward else (home, city)
+            if span(n, pos[start], pos[stop]) > longest:
                 continue
             worth = left + distance(x, y, code, mate, other, city)
             if worth > promise:

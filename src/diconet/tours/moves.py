@@ -60,6 +60,16 @@ def reverse(tour, pos, start, stop):
 
 @njit(cache=True)
 @no_type_check
+def span(n, start, stop):
+    """How many cities have to move to turn start .. stop around, or else all the others."""
+    size = stop - start + 1
+    if size <= 0:
+        size += n
+    return min(size, n - size)
+
+
+@njit(cache=True)
+@no_type_check
 def exchange(tour, pos, a, b, c, d):
     """Replaces the edges a-b and c-d, both met in the same direction, by a-c and b-d.
 
@@ -85,11 +95,12 @@ def exchange(tour, pos, a, b, c, d):
 
 @njit(cache=True)
 @no_type_check
-def best_insertion(x, y, code, mate, near, tour, pos, city, tiny):
+def best_insertion(x, y, code, mate, near, tour, pos, city, tiny, longest):
     """A better place for up to three cities in a row that begin at `city` (Or-opt).
 
-    Gives (gain, first and last of the stretch, the cities around it, the two it goes between);
-    its first comes next to the first of those two.
+    Places further away along the tour than `longest` are not tried. Gives (gain, first and last
+    of the stretch, the cities around it, the two it goes between); its first comes next to the
+    first of those two.
     """
     best = tiny
     found = (city, city, city, city, city, city)
@@ -102,7 +113,7 @@ def best_insertion(x, y, code, mate, near, tour, pos, city, tiny):
                 left, right = after(tour, pos, city), before(tour, pos, last)
             else:
                 left, right = before(tour, pos, city), after(tour, pos, last)
-            if left == last or right == city or left == right:
+            if left in (last, right) or right == city:
                 break
             freed = (
                 distance(x, y, code, mate, left, city)
@@ -121,9 +132,11 @@ def best_insertion(x, y, code, mate, near, tour, pos, city, tiny):
                     offset += len(tour)
                 if offset <= size:  # the goal is part of the stretch
                     continue
+                if min(offset, len(tour) - offset) > longest:
+                    continue
                 for side in range(2):
                     other = after(tour, pos, goal) if side else before(tour, pos, goal)
-                    if other == city or other == last:
+                    if other in (city, last):
                         continue
                     gain = (
                         freed
@@ -157,8 +170,7 @@ def insert(tour, pos, first, last, left, right, goal, other, log, used):
     if u != right:
         log[used, 0], log[used, 1] = exchange(tour, pos, left, u, right, last)
         used += 1
-    if goal == u:  # now u last .. first v; wanted: u first .. last v
-        if first != last:
-            log[used, 0], log[used, 1] = exchange(tour, pos, u, last, first, v)
-            used += 1
+    if goal == u and first != last:  # now u last .. first v; wanted: u first .. last v
+        log[used, 0], log[used, 1] = exchange(tour, pos, u, last, first, v)
+        used += 1
     return used

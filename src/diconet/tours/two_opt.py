@@ -68,7 +68,7 @@ def _improve(x, y, code, mate, near, tour, pos, city, tiny, log):
             if gain > best and goal != beside:
                 best = gain
                 move = (beside, goal, other)
-    gain, found = best_insertion(x, y, code, mate, near, tour, pos, city, best)
+    gain, found = best_insertion(x, y, code, mate, near, tour, pos, city, best, len(tour))
     if gain > best:
         first, last, left, right, goal, other = found
         insert(tour, pos, first, last, left, right, goal, other, log, 0)

@@ -1,0 +1,183 @@
+"""The paper's travelling salesman (appendix C): a graph network at the leaves, another to merge.
+
+The answer of a node is a signal over all pairs of its cities: for each city, a distribution over
+which others are beside it on the tour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diconet.answers import Sequences
+from diconet.merges.pair_net import PairNet, Pairs
+from diconet.segments import index_of, segment_logsumexp, segment_sum
+from diconet.sets import SetBatch, standardise
+from diconet.splits.coin import coin_cut
+from diconet.tours.beam import beam_tour
+from diconet.tours.metric import Metric
+from diconet.tree import Cut, Level
+
+NODE_INPUTS = 4
+"""Degree, coordinates, and the logarithm of the number of cities."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairSignal:
+    """A number for every pair of cities of every node; `pairs.sets.index` leads to the roots."""
+
+    pairs: Pairs
+    logits: Float[Tensor, "pairs"]
+    log_prob: Float[Tensor, "sets"] | None = None
+    beam: int = 40
+
+    @property
+    def log_norm(self) -> Float[Tensor, "items"]:
+        """For each city, the log of what its distribution sums to."""
+        ends = torch.cat([self.pairs.one, self.pairs.other])
+        both = torch.cat([self.logits, self.logits])
+        return segment_logsumexp(both, ends, self.pairs.sets.num_items)
+
+    @property
+    def solution(self) -> Sequences:
+        """The tours that a beam search finds."""
+        tours = [
+            torch.from_numpy(beam_tour(Metric.of(cities.numpy()), near, scores, self.beam))
+            for cities, (near, scores) in zip(self.pairs.sets.unpack(), self.rows(), strict=True)
+        ]
+        return Sequences.of(tours)
+
+    def rows(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For each set: every city's others, the likeliest first, and their log-probabilities."""
+        sizes = self.pairs.sets.sizes
+        norms = self.log_norm.detach().split(sizes.tolist())
+        logits = self.logits.detach().split((sizes * (sizes - 1) // 2).tolist())
+        for norm, mine in zip(norms, logits, strict=True):
+            size = len(norm)
+            table = torch.full((size, size), -torch.inf)
+            one, other = torch.triu_indices(size, size, 1)
+            table[one, other] = mine
+            table[other, one] = mine
+            order = (table - norm[:, None]).sort(dim=1, descending=True, stable=True)
+            width = max(size - 1, 0)
+            yield order.indices[:, :width].numpy(), order.values[:, :width].numpy()
+
+
+class PairMerge(nn.Module):
+    """One network scores the pairs of a leaf; another, told the leaves' scores, those of a union.
+
+    Without `merge` it stands for a tree of depth 0 only: the paper's reference. The network at the
+    leaves is held fixed where there is a merge to train, as it comes trained.
+    """
+
+    def __init__(self, leaf: PairNet, merge: PairNet | None = None) -> None:
+        super().__init__()
+        self.config = {"leaf": leaf, "merge": merge}
+        self.leaf = leaf
+        self.leaf_head = nn.Linear(leaf.config["width"], 1)
+        self.merge = merge
+        if merge is not None:
+            self.merge_head = nn.Linear(merge.config["width"], 1)
+            for parameter in (*leaf.parameters(), *self.leaf_head.parameters()):
+                parameter.requires_grad = False
+
+    def forward(
+        self, level: Level, below: PairSignal | None, target: Sequences | None
+    ) -> PairSignal:
+        pairs = Pairs.of(level.sets)
+        nodes, edges = graph_inputs(pairs)
+        if below is None:
+            logits = self._scores(self.leaf, self.leaf_head, pairs, nodes, edges)
+        elif self.merge is None:
+            raise ValueError("a tree with cuts needs a merge network; got none.")
+        else:
+            logits = self._merged(level, below, pairs, nodes, edges)
+        signal = PairSignal(pairs, logits)
+        if level.number or target is None:
+            return signal
+        return replace(signal, log_prob=log_likelihood(signal, target))
+
+    def _merged(
+        self,
+        level: Level,
+        below: PairSignal,
+        pairs: Pairs,
+        nodes: Float[Tensor, "items inputs"],
+        edges: Float[Tensor, "pairs 1"],
+    ) -> Float[Tensor, "pairs"]:
+        prior, known = handed_up(pairs, below)
+        seen = torch.cat([edges, prior[:, None], known[:, None]], 1)
+        assert self.merge is not None
+        logits = self._scores(self.merge, self.merge_head, pairs, nodes, seen)
+        if len(level.inner) == len(level.sets):
+            return logits
+        own = self._scores(self.leaf, self.leaf_head, pairs, nodes, edges)
+        return torch.where(level.is_leaf[pairs.sets.owner[pairs.one]], own, logits)
+
+    @staticmethod
+    def _scores(
+        net: PairNet, head: nn.Linear, pairs: Pairs, nodes: Tensor, edges: Tensor
+    ) -> Float[Tensor, "pairs"]:
+        return head(net(pairs, nodes, edges)[1]).squeeze(1)  # type: ignore[no-any-return]
+
+
+class PairSplit(nn.Module):
+    """A coin for every city, from a graph network of its own."""
+
+    def __init__(self, net: PairNet) -> None:
+        super().__init__()
+        self.config = {"net": net}
+        self.net = net
+        self.head = nn.Linear(net.config["width"], 1)
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        pairs = Pairs.of(sets)
+        nodes, _ = self.net(pairs, *graph_inputs(pairs))
+        return coin_cut(sets, self.head(nodes).squeeze(1), seeds)
+
+
+def graph_inputs(
+    pairs: Pairs,
+) -> tuple[Float[Tensor, "items inputs"], Float[Tensor, "pairs 1"]]:
+    """The complete graph with weights d_max - d(x, x'), as the paper has it, d_max = sqrt(2)."""
+    weight = 2**0.5 - pairs.distance[:, None]
+    count = pairs.sets.sizes[pairs.sets.owner][:, None].to(weight.dtype)
+    points, _, _ = standardise(pairs.sets)
+    nodes = torch.cat([pairs.gather(weight) / count, points, count.log() / 3], 1)
+    return nodes, weight
+
+
+def handed_up(
+    pairs: Pairs, below: PairSignal
+) -> tuple[Float[Tensor, "pairs"], Float[Tensor, "pairs"]]:
+    """What the children said of each pair (its log-probability), and whether one saw it at all."""
+    child = below.pairs.sets
+    place = torch.full((int(pairs.sets.index.max()) + 1,), -1)
+    place[child.index] = torch.arange(child.num_items)
+    one, other = place[pairs.sets.index[pairs.one]], place[pairs.sets.index[pairs.other]]
+    same = (one >= 0) & (other >= 0)
+    same &= child.owner[one] == child.owner[other]
+    row = below.pairs.number(one[same], other[same])
+    norm = below.log_norm
+    said = below.logits[row] - (norm[one[same]] + norm[other[same]]) / 2
+    prior = said.new_zeros(len(one)).index_put((index_of(same),), said.exp())
+    return prior, same.to(prior.dtype)
+
+
+def log_likelihood(signal: PairSignal, target: Sequences) -> Float[Tensor, "sets"]:
+    """log-probability of the two neighbours of every city on the target tour, mean over cities."""
+    sets = signal.pairs.sets
+    rows = target.rows(sets)
+    ends = sets.offsets[1:][sets.sizes > 0] - 1
+    after = rows.roll(-1)
+    after[ends] = rows[sets.offsets[:-1][sets.sizes > 0]]
+    steps = rows != after
+    here, there = rows[steps], after[steps]
+    norm = signal.log_norm
+    said = 2 * signal.logits[signal.pairs.number(here, there)] - norm[here] - norm[there]
+    return segment_sum(said, sets.owner[here], len(sets)) / sets.sizes.clamp(min=1)

@@ -1,0 +1,194 @@
+"""Round trips through a user's own cities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from diconet.io.tsplib import TspInstance, write_tour
+from diconet.model import DiCoNet
+from diconet.noise import seeds_from
+from diconet.sets import SetBatch
+from diconet.solve.inputs import as_points, check_seed, is_many
+from diconet.solve.solution import Labels, Solution, labels_of
+from diconet.tours.decode import Refine, best_tour, refined, searched_tour
+from diconet.tours.metric import Kind, Metric
+from diconet.tours.near import near_lists
+from diconet.weights import find
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DEFAULT_MODEL = "tsp"
+"""The shipped network that answers where none is asked for."""
+
+_NEAR = 8
+_MANY = 1_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tour(Solution):
+    """A round trip: `tour` is a permutation of the cities that starts at city 0.
+
+    `value` is its length, and `optimum` that of a shortest tour where it is known.
+    """
+
+    cities: np.ndarray
+    tour: np.ndarray
+    optimum: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """By how much, in percent, the tour is longer than a shortest one, where that is known."""
+        return None if not self.optimum else 100 * (self.value / self.optimum - 1)
+
+    def quality(self) -> str:
+        """The number of cities, and the gap if it is known."""
+        gap = "optimum not known" if self.gap is None else f"{self.gap:.2f}% above the optimum"
+        return f"{len(self.tour)} cities, {gap}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the cities and the way through them."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca() if ax is None else ax
+        around = self.cities[np.append(self.tour, self.tour[:1])]
+        ax.plot(*around.T, "-", color="C0", linewidth=0.8)
+        ax.plot(*self.cities.T, ".", color="0.2", markersize=3)
+        ax.set_aspect("equal")
+        ax.set_title(f"tour of length {self.value:.6g}: {self.quality()}")
+        return ax
+
+    def write(self, path: str | Path, name: str = "tour") -> None:
+        """Writes the tour as a TSPLIB .tour file."""
+        write_tour(path, self.tour, name=name, comment=f"length {self.value:.10g}")
+
+
+def tsp(
+    cities: Any,
+    *,
+    refine: Refine = "2opt",
+    samples: int = 40,
+    kicks: float = 3.0,
+    seconds: float | None = None,
+    metric: Kind = "euclidean",
+    model: str | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Tour | list[Tour]:
+    """A short round trip through (n, 2) cities, or through each of several such arrays.
+
+    A network says which edges belong to the tour; up to 1,000 cities, the best of `samples` noisy
+    greedy readings of that is taken, beyond that, one whose fragments are joined by a search. Then
+    `refine` shortens it: "none", "2opt" (2-opt and Or-opt), or "lk" (Lin-Kernighan with so many
+    `kicks` a city, ended early after `seconds`). A `TspInstance` read from a file brings its own
+    metric. `seed` varies the trees and the noise.
+    """
+    if refine not in ("none", "2opt", "lk"):
+        raise ValueError(f"refine must be one of none, 2opt, lk; got {refine!r}.")
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1; got {samples}.")
+    many = is_many(cities, dims=2) or (
+        isinstance(cities, list) and bool(cities) and isinstance(cities[0], TspInstance)
+    )
+    maps = [_Map.of(one, metric) for one in (cities if many else [cities])]
+    seed = check_seed(seed)
+    network = model if isinstance(model, DiCoNet) else find(model or DEFAULT_MODEL)
+    signals, trees = _signals(maps, network, seed, device)
+    how = _How(refine, samples, kicks, seconds, seed or 0)
+    tours = [
+        _answer(one, how.tour(one, *signal), tree)
+        for one, signal, tree in zip(maps, signals, trees, strict=True)
+    ]
+    return tours if many else tours[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Map:
+    """Cities without copies: `place` says which of the `distinct` ones each of them is."""
+
+    cities: np.ndarray
+    distinct: np.ndarray
+    place: np.ndarray
+    kind: str
+    optimum: float | None
+
+    @classmethod
+    def of(cls, cities: Any, kind: str) -> _Map:
+        optimum: float | None = None
+        if isinstance(cities, TspInstance):
+            cities, kind, optimum = cities.cities, cities.kind, cities.optimum
+        cities = as_points(cities, "cities", columns=2)
+        distinct, place = np.unique(cities, axis=0, return_inverse=True)
+        return cls(cities, distinct, place.reshape(-1), kind, optimum)
+
+    def flat(self) -> np.ndarray:
+        """The distinct cities within the unit square, their shape kept."""
+        half = self.distinct / 2  # so that the widest range of doubles does not overflow
+        if self.kind == "GEO":
+            half = half * [1.0, np.cos(np.radians(2 * half[:, 0].mean()))]
+        half = half - half.min(0)
+        return half / max(float(half.max()), np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class _How:
+    refine: Refine
+    samples: int
+    kicks: float
+    seconds: float | None
+    seed: int
+
+    def tour(self, one: _Map, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """A tour of the distinct cities."""
+        flat = one.flat()
+        near = near_lists(flat, _NEAR)
+        exact = one.kind != "euclidean"
+        metric = Metric.of(one.distinct, one.kind) if exact else Metric.of(flat)
+        if len(one.distinct) > _MANY:
+            tour = searched_tour(Metric.of(flat), edges, scores, seed=self.seed)
+        else:
+            polish = None if self.refine == "none" else near
+            tour = best_tour(
+                metric, edges, scores, samples=self.samples, near=polish, seed=self.seed
+            )
+        return refined(
+            metric,
+            near,
+            tour,
+            self.refine,
+            kicks_a_city=self.kicks,
+            seconds=self.seconds,
+            seed=self.seed,
+        )
+
+
+def _signals(
+    maps: list[_Map], network: DiCoNet, seed: int | None, device: str | torch.device
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[Labels, ...]]]:
+    """For each map, the scored edges and the partition at every level, from one call."""
+    flat = [torch.from_numpy(one.flat()).to(device, torch.float32) for one in maps]
+    sets = SetBatch.of(flat)
+    seeds = None
+    if seed is not None:
+        seeds = seeds_from(torch.Generator().manual_seed(seed), len(sets)).to(device)
+    with torch.inference_mode():
+        outcome = network.to(device).eval()(sets, seeds)
+        return outcome.answer.candidates(), labels_of(outcome.tree)
+
+
+def _answer(one: _Map, tour: np.ndarray, tree: tuple[Labels, ...]) -> Tour:
+    """The tour of all cities, copies in a row, from city 0 towards the lower of its neighbours."""
+    rank = np.empty(len(tour), dtype=np.int64)
+    rank[tour] = np.arange(len(tour))
+    whole = np.argsort(rank[one.place], kind="stable")
+    whole = np.roll(whole, -int(whole.argmin()))
+    if len(whole) > 2 and whole[-1] < whole[1]:
+        whole[1:] = whole[1:][::-1]
+    length = Metric.of(one.cities, one.kind).length(whole)
+    labels = tuple(level[one.place] for level in tree)
+    return Tour(length, labels, one.cities, whole, one.optimum)
