@@ -23,6 +23,10 @@ from diconet.merges.pairs import PairMerge, PairSplit
 from diconet.model import DiCoNet
 from diconet.splits import Balanced, MedianSplit, RandomSplit, SetSplit
 from diconet.splits.across import AcrossSplit
+from diconet.splits.graph import GraphSplit
+from diconet.splits.lookahead import LookAhead
+from diconet.splits.softmax import SoftmaxLabels
+from diconet.splits.sweep import SweepSplit
 from diconet.tree import Growth
 
 MODULES: dict[str, type[nn.Module]] = {
@@ -31,7 +35,9 @@ MODULES: dict[str, type[nn.Module]] = {
         AcrossSplit,
         Balanced,
         EdgeMerge,
+        GraphSplit,
         LengthMerge,
+        LookAhead,
         MedianSplit,
         NeighbourNet,
         PairMerge,
@@ -40,6 +46,8 @@ MODULES: dict[str, type[nn.Module]] = {
         PointerMerge,
         RandomSplit,
         SetSplit,
+        SoftmaxLabels,
+        SweepSplit,
         TripleJudge,
         TripleMerge,
     )

@@ -142,7 +142,7 @@ def similar_sizes(
         limit = low + max(1, most_pairs // width**2)
         high = low
         while (
-            high < min(limit, len(ordered)) and 0 < ordered[high] and ordered[high] * slack >= width
+            high < min(limit, len(ordered)) and ordered[high] > 0 and ordered[high] * slack >= width
         ):
             high += 1
         yield order[low:high], width

@@ -209,7 +209,7 @@ def _normalise(way):
 @typing.no_type_check
 def _principal_axes(x, ways):
     """The leading axes by orthogonal iteration, started from the coordinates of most variance."""
-    n, d = x.shape
+    d = x.shape[1]
     spread = x.T @ x
     axes = np.zeros((AXES, d), np.float32)
     by_variance = np.argsort(-np.diag(spread))
@@ -359,7 +359,7 @@ def _describe(keys, left, right, total, local, budget, count, features, position
 @njit(cache=True)
 @typing.no_type_check
 def _costs_after(low, high, after):
-    """What the two sides would cost if each were cut on and on as points of 0, 1, 2, 4 dimensions."""
+    """The cost of the two sides as they are, and cut further as if of 1, 2 or 4 dimensions."""
     after[0] = low + high
     after[1] = (np.cbrt(low) + np.cbrt(high)) ** 3
     after[2] = (np.sqrt(low) + np.sqrt(high)) ** 2

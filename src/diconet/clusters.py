@@ -1,0 +1,70 @@
+"""Clusters of packed points: what they cost, what moving a point changes, Lloyd's rounds."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diconet.segments import segment_sum
+from diconet.sets import SetBatch
+
+
+def cost_of(sets: SetBatch, labels: Int[Tensor, "items"]) -> Float[Tensor, "sets"]:
+    """Squared distances of the points to the mean of their cluster, summed over each set."""
+    width = int(labels.max()) + 1 if len(labels) else 1
+    cluster = sets.owner * width + labels
+    x = (sets.items - sets.mean(sets.items)[sets.owner]).double()
+    count = torch.bincount(cluster, minlength=len(sets) * width).clamp(min=1)
+    mean = segment_sum(x, cluster, len(sets) * width) / count[:, None]
+    return sets.sum((x - mean[cluster]).square().sum(1)).float()
+
+
+def node_cost(sets: SetBatch) -> Float[Tensor, "sets"]:
+    """What each set costs as one cluster."""
+    return cost_of(sets, torch.zeros_like(sets.index))
+
+
+def moves(
+    sets: SetBatch, labels: Int[Tensor, "items"], to: Int[Tensor, "items"]
+) -> Float[Tensor, "items"]:
+    """How much the reward of its set changes if one point alone goes to another cluster.
+
+    Leaving a cluster of m points with mean c saves m/(m-1) |x-c|^2; joining one of m points costs
+    m/(m+1) |x-c|^2.
+    """
+    width = int(max(labels.max(), to.max())) + 1
+    cluster, other = sets.owner * width + labels, sets.owner * width + to
+    x = (sets.items - sets.mean(sets.items)[sets.owner]).double()
+    count = torch.bincount(cluster, minlength=len(sets) * width).double()
+    mean = segment_sum(x, cluster, len(count)) / count.clamp(min=1)[:, None]
+    here, there = count[cluster], count[other]
+    saved = here / (here - 1).clamp(min=1) * (x - mean[cluster]).square().sum(1)
+    paid = there / (there + 1) * (x - mean[other]).square().sum(1)
+    return torch.where(cluster == other, 0.0, saved - paid).float()
+
+
+def lloyd_steps(sets: SetBatch, labels: Int[Tensor, "items"], steps: int) -> Int[Tensor, "items"]:
+    """So many rounds of Lloyd's algorithm: means of the clusters, then each point to the nearest.
+
+    A cluster never runs empty: a round that would empty one is not made in that set.
+    """
+    k = sets.owner.new_zeros(len(sets)).scatter_reduce(0, sets.owner, labels + 1, "amax")
+    width = int(k.max())
+    x = sets.items - sets.mean(sets.items)[sets.owner]
+    for _ in range(steps):
+        cluster = sets.owner * width + labels
+        count = torch.bincount(cluster, minlength=len(sets) * width)
+        mean = segment_sum(x, cluster, len(count)) / count.clamp(min=1)[:, None]
+        nearest = torch.empty_like(labels)
+        block = max(1, 4_000_000 // width)
+        for low in range(0, len(x), block):
+            part = slice(low, low + block)
+            centres = mean.reshape(len(sets), width, -1)[sets.owner[part]]
+            far = (x[part, None] - centres).square().sum(2)
+            far[torch.arange(width) >= k[sets.owner[part], None]] = torch.inf
+            nearest[part] = far.argmin(1)
+        after = torch.bincount(sets.owner * width + nearest, minlength=len(count))
+        emptied = ((after == 0) & (count > 0)).reshape(len(sets), width).any(1)
+        labels = torch.where(emptied[sets.owner], labels, nearest)
+    return labels

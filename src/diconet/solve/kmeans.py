@@ -1,0 +1,157 @@
+"""Clusters of a user's own points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from diconet.best_first import grow_best_first
+from diconet.clusters import lloyd_steps, node_cost
+from diconet.model import DiCoNet
+from diconet.noise import seeds_from
+from diconet.sets import SetBatch
+from diconet.solve.inputs import as_points, check_seed, is_many
+from diconet.solve.solution import Solution, labels_of
+from diconet.splits.graph import GraphSplit
+from diconet.tree import PartitionTree, grow
+from diconet.weights import find
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DEFAULT_MODEL = "kmeans"
+"""The shipped network that answers where none is asked for."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Clusters(Solution):
+    """Points in k clusters, none of them empty: `labels` from 0 to k - 1 and their `centers`.
+
+    `value` is the k-means cost, the sum of squared distances to the centres. The tree's last
+    partition is what the network said, before any Lloyd steps.
+    """
+
+    points: np.ndarray
+    labels: np.ndarray
+    centers: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Points a cluster."""
+        return np.bincount(self.labels, minlength=len(self.centers))
+
+    def quality(self) -> str:
+        """The number of clusters, and how much of the points' variance lies between them."""
+        whole = float(np.square(self.points - self.points.mean(0)).sum())
+        kept = 1 - self.value / whole if whole > 0 else 1.0
+        return f"{len(self.centers)} clusters, {100 * kept:.1f}% of the variance explained"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the clusters, along the two leading axes where there are more than two."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca() if ax is None else ax
+        points, centers = _planar(self.points, self.centers)
+        ax.scatter(points[:, 0], points[:, 1], c=self.labels, cmap="tab20", s=8)
+        ax.plot(*centers.T, "k+", markersize=7)
+        ax.set_aspect("equal")
+        ax.set_title(f"k-means: {self.quality()}")
+        return ax
+
+
+def _planar(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = points.mean(0)
+    if points.shape[1] == 1:
+        return tuple(np.column_stack([x, np.zeros(len(x))]) for x in (points, centers))  # type: ignore[return-value]
+    if points.shape[1] == 2:
+        return points, centers
+    axes = np.linalg.eigh(np.cov(points.T))[1][:, -2:]
+    return (points - mean) @ axes, (centers - mean) @ axes
+
+
+def kmeans(
+    points: Any,
+    k: int | Sequence[int],
+    *,
+    lloyd: int = 5,
+    model: str | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Clusters | list[Clusters]:
+    """Parts (n, d) points into k clusters, or each of several such arrays (solved as one batch).
+
+    A network cuts the points in two, and the parts again, until there are k; then come so many
+    steps of Lloyd's algorithm (`lloyd=0` for the tree alone). `k` may be a list, one number an
+    array. `seed` draws the network's cuts at random instead of taking the likeliest.
+    """
+    many = is_many(points, dims=2)
+    arrays = [as_points(array, "points") for array in (points if many else [points])]
+    counts = _counts(k, arrays)
+    if isinstance(lloyd, bool) or not isinstance(lloyd, int | np.integer) or lloyd < 0:
+        raise ValueError(f"lloyd must be a whole number of at least 0; got {lloyd!r}.")
+    network = model if isinstance(model, DiCoNet) else find(model or DEFAULT_MODEL)
+    network = network.to(device).eval()
+    sets = SetBatch.of(
+        [torch.from_numpy(_scaled(array)).to(device) for array in arrays],
+        torch.tensor(counts, dtype=torch.float32, device=device)[:, None],
+    )
+    seed = check_seed(seed)
+    seeds = None
+    if seed is not None:
+        seeds = seeds_from(torch.Generator().manual_seed(seed), len(sets)).to(device)
+    with torch.inference_mode():
+        tree = clusters_tree(network, sets, seeds)
+        labels = lloyd_steps(sets, tree.leaves, int(lloyd))
+    found = [
+        _clusters(array, part.cpu().numpy(), partitions, count)
+        for array, part, partitions, count in zip(
+            arrays, sets.unpack(labels), labels_of(tree), counts, strict=True
+        )
+    ]
+    return found if many else found[0]
+
+
+def clusters_tree(
+    network: DiCoNet, sets: SetBatch, seeds: torch.Tensor | None = None
+) -> PartitionTree:
+    """A tree with as many leaves as each set's context says.
+
+    A split that divides a budget of leaves does so; one that does not is grown best-first.
+    """
+    if isinstance(network.split, GraphSplit):
+        return grow_best_first(network.split, sets, sets.context[:, 0].long(), node_cost, seeds)
+    return grow(network.split, sets, network.growth, seeds, closed=sets.context[:, 0] <= 1)
+
+
+def _counts(k: Any, arrays: list[np.ndarray]) -> list[int]:
+    counts = list(k) if isinstance(k, Sequence | np.ndarray) else [k] * len(arrays)
+    if len(counts) != len(arrays):
+        raise ValueError(f"k must be one number or {len(arrays)}, one an array; got {len(counts)}.")
+    for count, array in zip(counts, arrays, strict=True):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"k must be a whole number of at least 1; got {count!r}.")
+        if count > len(array):
+            raise ValueError(f"k must be at most the number of points, {len(array)}; got {count}.")
+    return [int(count) for count in counts]
+
+
+def _scaled(points: np.ndarray) -> np.ndarray:
+    """Points around zero and of size one, so that single precision serves at any scale."""
+    half = points / 2  # so that the widest range of doubles does not overflow
+    centred = half - half.mean(0)
+    largest = np.abs(centred).max(initial=0.0)
+    return (centred / (largest if largest > 0 else 1.0)).astype(np.float32)
+
+
+def _clusters(points: np.ndarray, labels: np.ndarray, tree: Any, k: int) -> Clusters:
+    count = np.bincount(labels, minlength=k)
+    base = points.mean(0)
+    shifted = points - base
+    sums = np.stack([np.bincount(labels, column, minlength=k) for column in shifted.T], 1)
+    centers = sums / count[:, None]
+    cost = float(np.square(shifted - centers[labels]).sum())
+    return Clusters(cost, tree, points, labels, centers + base)
