@@ -56,13 +56,13 @@ class TripleJudge(nn.Module):
     form changes sign at the same place at every scale, however close to a tie.
     """
 
-    def __init__(self, num_forms: int = 4, gain: float = 3.0) -> None:
+    def __init__(self, num_forms: int = 4, resolution: float = 1e-5) -> None:
         super().__init__()
         if num_forms < 1:
             raise ValueError(f"num_forms must be at least 1; got {num_forms}.")
-        self.config = {"num_forms": num_forms, "gain": gain}
+        self.config = {"num_forms": num_forms, "resolution": resolution}
         self.forms = nn.Parameter(torch.randn(4, 2, num_forms) / math.sqrt(8 * num_forms))
-        self.log_gain = nn.Parameter(torch.tensor(math.log(gain)))
+        self.resolution = resolution
 
     def forward(self, points: Float[Tensor, "items 2"], edges: Edges) -> Float[Tensor, "edges"]:
         tail, head = points[edges.tail], points[edges.head]
@@ -77,7 +77,7 @@ class TripleJudge(nn.Module):
         against = against.masked_fill((edges.witness == NOBODY)[:, :, None], -1.0)
         # One place more, so that an edge without witnesses holds.
         worst = F.pad(against, (0, 0, 0, 1), value=-1.0).amax(1)
-        return -self.log_gain.exp() * worst.sum(1)
+        return -torch.asinh(worst / self.resolution).sum(1)
 
 
 def _direction(step: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
