@@ -18,36 +18,46 @@ from diconet.merges import PointerMerge, TripleJudge, TripleMerge
 from diconet.merges.edges import EdgeMerge
 from diconet.merges.length import LengthMerge
 from diconet.merges.neighbour_net import NeighbourNet
+from diconet.merges.pack import PackMerge
 from diconet.merges.pair_net import PairNet
 from diconet.merges.pairs import PairMerge, PairSplit
 from diconet.model import DiCoNet
 from diconet.splits import Balanced, MedianSplit, RandomSplit, SetSplit
 from diconet.splits.across import AcrossSplit
+from diconet.splits.aligned import Aligned
+from diconet.splits.fill import FillSplit
 from diconet.splits.graph import GraphSplit
 from diconet.splits.lookahead import LookAhead
+from diconet.splits.similarity import SimilarityNet
 from diconet.splits.softmax import SoftmaxLabels
 from diconet.splits.sweep import SweepSplit
+from diconet.splits.takeleave import TakeLeave
 from diconet.tree import Growth
 
 MODULES: dict[str, type[nn.Module]] = {
     module.__name__: module
     for module in (
         AcrossSplit,
+        Aligned,
         Balanced,
         EdgeMerge,
+        FillSplit,
         GraphSplit,
         LengthMerge,
         LookAhead,
         MedianSplit,
         NeighbourNet,
+        PackMerge,
         PairMerge,
         PairNet,
         PairSplit,
         PointerMerge,
         RandomSplit,
         SetSplit,
+        SimilarityNet,
         SoftmaxLabels,
         SweepSplit,
+        TakeLeave,
         TripleJudge,
         TripleMerge,
     )

@@ -26,41 +26,44 @@ from diconet.tree import Cut
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """Knapsacks on their way through their items, which are sorted by value per weight.
+    """Ways through the items of knapsacks, which are sorted by value per weight.
 
-    `values`, `weights` and `taken` have an entry an item, the others one a knapsack. Items before
-    `position` are decided, those from `stops` on are not decided here.
+    A way has decided on the items from `first` to before `position`, will decide on those before
+    `stops`, and has `room` left; its row of `taken` says what it took, counted from `first`. All
+    items ahead of `first` that belong to it are in the knapsack. Several ways may share items.
     """
 
     values: np.ndarray
     weights: np.ndarray
-    taken: np.ndarray
     starts: np.ndarray
-    ends: np.ndarray
+    first: np.ndarray
     stops: np.ndarray
-    room: np.ndarray
+    ends: np.ndarray
     position: np.ndarray
+    room: np.ndarray
+    taken: np.ndarray
 
-    def look(self, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The knapsacks of `active` with an item to decide on, and what each of them looks at."""
+    def __len__(self) -> int:
+        return len(self.room)
+
+    def take(self, which: np.ndarray) -> Walk:
+        """Some of the ways, each as a copy of its own (one may be chosen more than once)."""
+        names = ("starts", "first", "stops", "ends", "position", "room", "taken")
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
+
+    def look(self, active: np.ndarray) -> tuple[np.ndarray, Float[Tensor, "active inputs"]]:
+        """The ways of `active` that have an item to decide on, and what each of them looks at."""
         active = active.copy()
         inputs = np.empty((len(active), NUM_INPUTS), dtype=np.float32)
-        count = upcoming(
-            self.values,
-            self.weights,
-            self.ends,
-            self.stops,
-            self.room,
-            self.position,
-            active,
-            inputs,
-        )
-        return active[:count], inputs[:count]
+        sorted_items = self.values, self.weights
+        state = self.ends, self.stops, self.room, self.position
+        count = upcoming(*sorted_items, *state, active, inputs)
+        return active[:count], torch.from_numpy(inputs[:count])
 
     def decide(self, active: np.ndarray, take: np.ndarray) -> None:
-        """Takes or leaves the item that each active knapsack stands at, and steps on."""
+        """Takes or leaves the item that each active way stands at, and steps on."""
         places = self.position[active]
-        self.taken[places] = take
+        self.taken[active, places - self.first[active]] = take
         self.room[active] -= np.where(take, self.weights[places], 0.0)
         self.position[active] += 1
 
@@ -91,7 +94,7 @@ class TakeLeave(nn.Module):
         self.head = nn.Linear(width, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
-        self.trust = nn.Parameter(torch.ones(()))
+        self.trust = nn.Parameter(torch.tensor(5.0))
 
     def logits(self, inputs: Float[Tensor, "decisions inputs"]) -> Float[Tensor, "decisions"]:
         """How strongly each decision leans to taking.
@@ -102,11 +105,11 @@ class TakeLeave(nn.Module):
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         order = by_ratio(sets)
-        walk = self.walk(sets, order)
-        log_prob = self._run(walk, seeds)
+        walk = self.start(sets, order)
+        log_prob = self.run(walk, seeds)
         side = torch.empty(sets.num_items, dtype=torch.bool)
-        side[order] = torch.from_numpy(~walk.taken)
-        taken = sets.sum((~side).double())
+        side[order] = torch.from_numpy(~in_knapsack(walk, sets.num_items, self._at_root(sets)))
+        took = sets.sum((~side).double())
         room, position, to_come = (
             torch.from_numpy(a).double()
             for a in (walk.room, walk.position - walk.starts, walk.stops - walk.position)
@@ -114,62 +117,73 @@ class TakeLeave(nn.Module):
         closed = torch.stack([torch.ones(len(sets), dtype=torch.bool), to_come <= 0], 1)
         contexts = torch.zeros(len(sets), 2, 3, dtype=torch.float64)
         contexts[:, 0, 0] = sets.context[:, 0] - room
-        contexts[:, 1] = torch.stack([room, position - taken, to_come], 1)
+        contexts[:, 1] = torch.stack([room, position - took, to_come], 1)
         return Cut(side, log_prob, contexts=contexts, closed=closed)
 
-    def walk(self, sets: SetBatch, order: Int[Tensor, "items"]) -> Walk:
-        """The start: at the root everything ahead of the core is taken; below, it goes on."""
-        items = sets.items[order].double()
+    def start(self, sets: SetBatch, order: Int[Tensor, "items"]) -> Walk:
+        """One way a set: at a root it begins at the core, below where the last cut left off."""
+        items = sets.items[order].double().numpy()
+        values, weights = items[:, VALUE].copy(), items[:, WEIGHT].copy()
         starts, ends = sets.offsets[:-1].numpy(), sets.offsets[1:].numpy()
+        ends = ends - _count(sets, sets.items[:, VALUE] <= 0)  # they are last, and of no use
         room = sets.context[:, 0].double().numpy().copy()
-        gainful = starts + sets.sum((sets.items[:, VALUE] > 0).double()).long().numpy()
-        walk = Walk(
-            items[:, VALUE].numpy().copy(),
-            items[:, WEIGHT].numpy().copy(),
-            np.zeros(sets.num_items, dtype=np.bool_),
-            starts,
-            gainful,
-            gainful,
-            room,
-            starts.copy(),
-        )
-        if sets.context.shape[1] > 1:
-            walk.position[:] += sets.context[:, 1].long().numpy()
+        if self._at_root(sets):
+            broken = breaks(weights, starts, ends, room)
+            weightless = _count(sets, sets.items[:, WEIGHT] <= 0)
+            first = np.minimum(np.maximum(broken - self.before, starts + weightless), broken)
+            running = np.append(0.0, np.cumsum(weights))
+            room -= running[first] - running[starts]
+            to_come = np.full_like(first, self.core)
+        else:
+            first = starts + sets.context[:, 1].long().numpy()
             to_come = sets.context[:, 2].long().numpy()
-            return replace(walk, stops=np.minimum(walk.position + to_come, gainful))
-        weightless = sets.sum((sets.items[:, WEIGHT] <= 0).double()).long().numpy()
-        broken = breaks(walk.weights, starts, gainful, room)
-        head = np.minimum(np.maximum(broken - self.before, starts + weightless), broken)
-        walk.position[:] = head
-        walk.taken[:] = np.arange(sets.num_items) < head[sets.owner.numpy()]
-        running = np.append(0.0, np.cumsum(walk.weights))
-        walk.room[:] -= running[head] - running[starts]
-        return replace(walk, stops=np.minimum(head + self.core, gainful))
+        stops = np.minimum(first + to_come, ends)
+        taken = np.zeros((len(sets), self.core), dtype=np.bool_)
+        return Walk(values, weights, starts, first, stops, ends, first.copy(), room, taken)
 
-    def _run(self, walk: Walk, seeds: Int[Tensor, "sets"] | None) -> Float[Tensor, "sets"]:
-        """Makes the decisions; the log-probability of all of them, each knapsack's together."""
+    def run(self, walk: Walk, seeds: Int[Tensor, "ways"] | None) -> Float[Tensor, "ways"]:
+        """Makes the decisions; the log-probability of all that a way made."""
         seen, who, took, leaning = [], [], [], []
-        active = np.arange(len(walk.room))
+        active = np.arange(len(walk))
         for _ in range(self.decisions):
             active, inputs = walk.look(active)
             if len(active) == 0:
                 break
-            seen.append(torch.from_numpy(inputs))
             with torch.no_grad():
-                logits = self.logits(seen[-1])
-            leaning.append(logits)
+                logits = self.logits(inputs)
             if seeds is None:
                 take = logits > 0
             else:
-                which = torch.from_numpy(active)
                 places = torch.from_numpy(walk.position[active] - walk.starts[active])
-                take = uniform(mix(seeds[which], places)) < torch.sigmoid(logits)
+                draws = uniform(mix(seeds[torch.from_numpy(active)], places))
+                take = draws < torch.sigmoid(logits)
             walk.decide(active, take.numpy())
+            seen.append(inputs)
             who.append(torch.from_numpy(active))
             took.append(take)
+            leaning.append(logits)
         if not seen:
-            return self.head.weight.new_zeros(len(walk.room))
+            return self.head.weight.new_zeros(len(walk))
         # With a gradient, all decisions once more in one pass: far faster than step by step.
         logits = self.logits(torch.cat(seen)) if torch.is_grad_enabled() else torch.cat(leaning)
         log_prob = F.logsigmoid(torch.where(torch.cat(took), logits, -logits))
-        return segment_sum(log_prob, torch.cat(who), len(walk.room))
+        return segment_sum(log_prob, torch.cat(who), len(walk))
+
+    def _at_root(self, sets: SetBatch) -> bool:
+        return sets.context.shape[1] == 1
+
+
+def in_knapsack(walk: Walk, num_items: int, with_head: bool) -> np.ndarray:
+    """Which of the sorted items are taken, by ways that share none; the head may count or not."""
+    chosen = np.zeros(num_items, dtype=np.bool_)
+    way, column = np.nonzero(walk.taken)
+    chosen[walk.first[way] + column] = True
+    if with_head:
+        sizes = walk.first - walk.starts
+        begins = np.repeat(walk.starts - np.cumsum(sizes) + sizes, sizes)
+        chosen[begins + np.arange(len(begins))] = True
+    return chosen
+
+
+def _count(sets: SetBatch, mask: Tensor) -> np.ndarray:
+    return sets.sum(mask.double()).long().numpy()

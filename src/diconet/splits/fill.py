@@ -1,0 +1,97 @@
+"""The knapsack recursion of section 6.3: fill a fraction of the room, then the rest the same way."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from diconet.greedy import VALUE, WEIGHT
+from diconet.noise import gumbel, mix
+from diconet.segments import segment_max, segment_sort
+from diconet.sets import SetBatch
+from diconet.splits.similarity import padded_rows, size_groups
+from diconet.tree import Cut
+
+
+class FillSplit(nn.Module):
+    """Draws items without replacement until a fraction `alpha` of the capacity is filled.
+
+    What was drawn is the closed first side. The second goes on with the capacity left and one call
+    fewer to go as its context; the last of `num_splits` + 1 calls fills all of the capacity. A draw
+    that does not fit ends the call. Without seeds, items are taken in the order of their scores.
+    """
+
+    def __init__(self, network: nn.Module, alpha: float = 0.5, num_splits: int = 3) -> None:
+        super().__init__()
+        if not 0 < alpha <= 1:
+            raise ValueError(f"alpha must be above 0 and at most 1; got {alpha}.")
+        if num_splits < 0:
+            raise ValueError(f"num_splits must be at least 0; got {num_splits}.")
+        self.config = {"network": network, "alpha": alpha, "num_splits": num_splits}
+        self.network = network
+        self.alpha = alpha
+        self.num_splits = num_splits
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        capacity = sets.context[:, 0]
+        to_go = (
+            sets.context[:, 1]
+            if sets.context.shape[1] > 1
+            else torch.full_like(capacity, self.num_splits)
+        )
+        budget = torch.where(to_go > 0, self.alpha * capacity, capacity)
+        scores = self.network(sets, fill_inputs(sets, budget))
+        keys = scores.detach()
+        if seeds is not None:
+            keys = keys + gumbel(mix(seeds[sets.owner], sets.position))
+        order = segment_sort(-keys, sets.owner)
+        running = _running(sets.items[order, WEIGHT], sets)
+        taken = running <= budget[sets.owner]
+        log_prob = draw_log_prob(sets, scores[order], taken)
+        side = torch.empty_like(taken)
+        side[order] = ~taken
+        weight = sets.sum(torch.where(side, 0.0, sets.items[:, WEIGHT]))
+        nothing = torch.zeros_like(capacity)
+        contexts = torch.stack([weight, nothing, capacity - weight, to_go - 1], 1).reshape(-1, 2, 2)
+        closed = torch.stack([torch.ones_like(to_go, dtype=torch.bool), to_go <= 0], 1)
+        return Cut(side, log_prob, contexts=contexts, closed=closed)
+
+
+def fill_inputs(sets: SetBatch, budget: Float[Tensor, "sets"]) -> Float[Tensor, "items 3"]:
+    """What the network sees of an item: value, weight and their ratio, relative to its set.
+
+    The ratio enters as a logarithm: for uniform weights it has no mean.
+    """
+    value, weight = sets.items[:, VALUE], sets.items[:, WEIGHT]
+    best = segment_max(value, sets.owner, len(sets)).clamp(min=1e-9)
+    value = value / best[sets.owner]
+    weight = (weight / budget.clamp(min=1e-9)[sets.owner]).clamp(max=1e3)
+    ratio = torch.log(value.clamp(min=1e-6) / weight.clamp(min=1e-6))
+    return torch.stack([value, weight.clamp(max=3), ratio], 1).float()
+
+
+def draw_log_prob(
+    sets: SetBatch, scores: Float[Tensor, "items"], taken: Bool[Tensor, "items"]
+) -> Float[Tensor, "sets"]:
+    """log-probability of drawing, out of each set's items, first the taken ones in their order.
+
+    Scores come in the order of the draws, the taken items first. The item after them, which did not
+    fit, was drawn too and counts: without it the estimate of the gradient would be biased.
+    """
+    count = sets.sum(taken.double()).long()
+    drawn = sets.position <= count[sets.owner]
+    steps = scores.new_zeros(sets.num_items)
+    for which in size_groups(sets.sizes, 4_000_000):
+        rows, there = padded_rows(sets, which)
+        left = scores[rows].masked_fill(~there, -1e30)
+        remaining = left.flip(1).logcumsumexp(1).flip(1)
+        steps = steps.index_put((rows[there],), (left - remaining)[there])
+    return sets.sum(torch.where(drawn, steps, 0.0))
+
+
+def _running(values: Float[Tensor, "items"], sets: SetBatch) -> Float[Tensor, "items"]:
+    """Running sums within each set, for items that lie in the sets' places."""
+    total = values.cumsum(0)
+    before = torch.cat([total.new_zeros(1), total])[sets.offsets[:-1]]
+    return total - before[sets.owner]
