@@ -134,12 +134,15 @@ class EdgeMerge(nn.Module):
 
     def _groups(self, sets: SetBatch, region: Int[Tensor, "rows"]) -> Iterator[Int[Tensor, "rows"]]:
         """The rows to look at, in groups of whole nodes; one group where gradients are wanted."""
+        if len(region) == 0:
+            return
         if torch.is_grad_enabled() or len(region) <= self.chunk:
             yield region
             return
         sizes = torch.bincount(sets.owner[region], minlength=len(sets))
         group = (offsets_of(sizes)[1:] - 1).clamp(min=0) // self.chunk
-        yield from region.split(torch.bincount(group, weights=sizes).long().tolist())
+        groups = region.split(torch.bincount(group, weights=sizes).long().tolist())
+        yield from (rows for rows in groups if len(rows))
 
 
 def _handed_up(

@@ -27,6 +27,7 @@ class NeighbourNet(nn.Module):
         self.enter = nn.Linear(num_features, width)
         self.gather = nn.Linear(width, width)
         self.layers = nn.ModuleList(_Layer(width) for _ in range(num_layers))
+        self.ends = nn.Linear(width, width, bias=False)
         self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
 
     def forward(
@@ -42,7 +43,9 @@ class NeighbourNet(nn.Module):
         nodes = self.gather(edges.sum(1) / degree)
         for layer in self.layers:
             nodes, edges = layer(graph, present, degree, nodes, edges)
-        logits = self.head(edges).squeeze(2)
+        ends = self.ends(nodes)
+        there = ends.index_select(0, graph.neighbour.flatten()).reshape(edges.shape)
+        logits = self.head(edges + ends[:, None] + there).squeeze(2)
         both = logits.flatten()[graph.reverse]
         return torch.where(graph.mutual, (logits + both) / 2, logits)
 
@@ -99,6 +102,6 @@ class _Reverse(torch.autograd.Function):
         return edges.index_select(0, reverse) * mutual[:, None]
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         reverse, mutual = ctx.saved_tensors
         return gradient.index_select(0, reverse) * mutual[:, None], None, None

@@ -123,7 +123,7 @@ class PairMerge(nn.Module):
     def _scores(
         net: PairNet, head: nn.Linear, pairs: Pairs, nodes: Tensor, edges: Tensor
     ) -> Float[Tensor, "pairs"]:
-        return head(net(pairs, nodes, edges)[1]).squeeze(1)  # type: ignore[no-any-return]
+        return head(net(pairs, nodes, edges)[1]).squeeze(1)
 
 
 class PairSplit(nn.Module):

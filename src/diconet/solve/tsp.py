@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.solve.inputs import as_points, check_seed, is_many
-from diconet.solve.solution import Labels, Solution, labels_of
+from diconet.solve.solution import Partitions, Solution, labels_of
 from diconet.tours.decode import Refine, best_tour, refined, searched_tour
 from diconet.tours.metric import Kind, Metric
 from diconet.tours.near import near_lists
@@ -71,11 +71,11 @@ class Tour(Solution):
 def tsp(
     cities: Any,
     *,
-    refine: Refine = "2opt",
+    refine: str = "2opt",
     samples: int = 40,
     kicks: float = 3.0,
     seconds: float | None = None,
-    metric: Kind = "euclidean",
+    metric: str = "euclidean",
     model: str | DiCoNet | None = None,
     seed: int | None = None,
     device: str | torch.device = "cpu",
@@ -90,6 +90,8 @@ def tsp(
     """
     if refine not in ("none", "2opt", "lk"):
         raise ValueError(f"refine must be one of none, 2opt, lk; got {refine!r}.")
+    if metric not in get_args(Kind):
+        raise ValueError(f"metric must be one of {', '.join(get_args(Kind))}; got {metric!r}.")
     if samples < 1:
         raise ValueError(f"samples must be at least 1; got {samples}.")
     many = is_many(cities, dims=2) or (
@@ -99,7 +101,7 @@ def tsp(
     seed = check_seed(seed)
     network = model if isinstance(model, DiCoNet) else find(model or DEFAULT_MODEL)
     signals, trees = _signals(maps, network, seed, device)
-    how = _How(refine, samples, kicks, seconds, seed or 0)
+    how = _How(cast(Refine, refine), samples, kicks, seconds, seed or 0)
     tours = [
         _answer(one, how.tour(one, *signal), tree)
         for one, signal, tree in zip(maps, signals, trees, strict=True)
@@ -169,7 +171,7 @@ class _How:
 
 def _signals(
     maps: list[_Map], network: DiCoNet, seed: int | None, device: str | torch.device
-) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[Labels, ...]]]:
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[Partitions]]:
     """For each map, the scored edges and the partition at every level, from one call."""
     flat = [torch.from_numpy(one.flat()).to(device, torch.float32) for one in maps]
     sets = SetBatch.of(flat)
@@ -181,7 +183,7 @@ def _signals(
         return outcome.answer.candidates(), labels_of(outcome.tree)
 
 
-def _answer(one: _Map, tour: np.ndarray, tree: tuple[Labels, ...]) -> Tour:
+def _answer(one: _Map, tour: np.ndarray, tree: Partitions) -> Tour:
     """The tour of all cities, copies in a row, from city 0 towards the lower of its neighbours."""
     rank = np.empty(len(tour), dtype=np.int64)
     rank[tour] = np.arange(len(tour))
@@ -190,5 +192,4 @@ def _answer(one: _Map, tour: np.ndarray, tree: tuple[Labels, ...]) -> Tour:
     if len(whole) > 2 and whole[-1] < whole[1]:
         whole[1:] = whole[1:][::-1]
     length = Metric.of(one.cities, one.kind).length(whole)
-    labels = tuple(level[one.place] for level in tree)
-    return Tour(length, labels, one.cities, whole, one.optimum)
+    return Tour(length, tree.of_items(one.place), one.cities, whole, one.optimum)

@@ -115,7 +115,7 @@ def join_nearest(metric: Metric, link: np.ndarray) -> np.ndarray:
             join_few(metric.x, metric.y, link, other)
             return walk(link)
         places = np.stack([metric.x[ends], metric.y[ends]], 1)
-        gaps, found = cKDTree(places).query(places, k=8)
+        gaps, found = map(np.asarray, cKDTree(places).query(places, k=8))
         edges = np.stack([np.repeat(ends, 7), ends[found[:, 1:].ravel()]], 1)
         take_edges(edges.astype(np.int32), np.argsort(gaps[:, 1:].ravel()), link, other)
 

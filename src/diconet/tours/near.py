@@ -12,7 +12,7 @@ def near_lists(cities: np.ndarray, slots: int) -> np.ndarray:
     slots = min(slots, num - 1)
     if slots < 1:
         return np.zeros((num, 0), dtype=np.int32)
-    _, found = cKDTree(cities).query(cities, k=slots + 1)
+    found = np.asarray(cKDTree(cities).query(cities, k=slots + 1)[1])
     own = found == np.arange(num)[:, None]
     # Among copies of a city it may not find itself; then the farthest found is left out.
     drop = np.where(own.any(1), own.argmax(1), slots)
