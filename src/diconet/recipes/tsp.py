@@ -29,15 +29,15 @@ from diconet.weights import find, load, shipped
 
 def _default_training() -> TrainConfig:
     return TrainConfig(
-        steps=3_600,
+        steps=1_800,
         batch_size=16,
         tree_samples=1,
         min_size=8,
-        max_size=200,
+        max_size=120,
         merge_lr=2e-3,
         merge_optimiser="adamw",
         schedule="cosine",
-        warmup=200,
+        warmup=100,
         merge_clip=1.0,
     )
 
@@ -57,7 +57,7 @@ class Settings:
     width: int = 48
     num_layers: int = 8
     slots: int = 8
-    leaf_size: int = 64
+    leaf_size: int = 90
     depth: int = 0
     leaf: str = "tsp_bs1"
     num_labels: int = 9_650

@@ -1,0 +1,227 @@
+"""Tours: length and time beside what a user would pick instead, in one run.
+
+    python benchmarks/tsp.py                          the solvers, n = 100 .. 10,000
+    python benchmarks/tsp.py --growth                 time and memory from 10^3 to 10^5 cities
+    python benchmarks/tsp.py --tsplib FOLDER          the gap on every .tsp file of a folder
+    python benchmarks/tsp.py --pointer-nets FILE      the ratio on the Pointer Networks test set
+
+Every row of ours has the control beside it: the same decoder and refinement with the length of an
+edge in place of what the network says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import diconet.references.tsp as others
+from diconet.io.tsplib import read_tsp
+from diconet.model import DiCoNet
+from diconet.recipes.tsp import control
+from diconet.solve.tsp import Tour, tsp
+from diconet.tours.metric import Metric
+from diconet.weights import find
+
+Record = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000])
+    parser.add_argument("--instances", type=int, default=3, help="instances a size")
+    parser.add_argument("--model", default="tsp")
+    parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--once", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--tsplib", type=Path)
+    parser.add_argument("--pointer-nets", type=Path)
+    parser.add_argument(
+        "--limit", type=int, default=10_000, help="tours of the Pointer Networks file"
+    )
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    models = {"ours": find(args.model), "control": control()}
+    if args.once:
+        print(json.dumps(measure_once(models["ours"], args.once)))
+        return
+    if args.growth:
+        records = growth(
+            args.sizes if len(args.sizes) > 3 else [1_000, 3_162, 10_000, 31_623, 100_000]
+        )
+    elif args.tsplib:
+        records = list(tsplib(models, args.tsplib))
+    elif args.pointer_nets:
+        records = list(pointer_nets(models, args.pointer_nets, args.limit))
+    else:
+        records = list(side_by_side(models, args.sizes, args.instances))
+    show(records, args.json)
+
+
+def side_by_side(models: dict[str, DiCoNet], sizes: list[int], instances: int) -> Iterator[Record]:
+    """Mean ratio to the best tour that any method found, and mean seconds."""
+    warm_up(models)
+    for size in sizes:
+        rng = np.random.default_rng(size)
+        maps = [rng.random((size, 2)) for _ in range(instances)]
+        lengths: dict[str, list[float]] = {}
+        seconds: dict[str, float] = {}
+        for name, solve in methods(models, size).items():
+            start = time.perf_counter()
+            tours = [solve(cities) for cities in maps]
+            seconds[name] = (time.perf_counter() - start) / instances
+            lengths[name] = [Metric.of(c).length(t) for c, t in zip(maps, tours, strict=True)]
+        # fast-tsp at the times that ours took, and for long as the reference
+        for name in ("ours 2opt", "ours lk"):
+            budget = seconds[name]
+            timed = f"fast-tsp as long as {name}"
+            start = time.perf_counter()
+            tours = [others.fast_tsp_tour(cities, budget) for cities in maps]
+            seconds[timed] = (time.perf_counter() - start) / instances
+            lengths[timed] = [Metric.of(c).length(t) for c, t in zip(maps, tours, strict=True)]
+        best = np.min(list(lengths.values()), axis=0)
+        for name, found in lengths.items():
+            ratio = float(np.mean(np.array(found) / best))
+            yield {"n": size, "method": name, "ratio": ratio, "seconds": seconds[name]}
+
+
+def methods(models: dict[str, DiCoNet], size: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """What is compared at a size; the slowest only where they finish."""
+    found: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "nearest neighbour": others.nearest_neighbour_tour,
+        "random insertion": others.random_insertion_tour,
+    }
+    for name, model in models.items():
+        for refine in ("none", "2opt", "lk"):
+            found[f"{name} {refine}"] = _solver(model, refine)
+    long = {100: 0.5, 1_000: 5.0}.get(size, 30.0)
+    found[f"fast-tsp {long:g} s"] = lambda cities: others.fast_tsp_tour(cities, long)
+    if size <= 1_000:
+        limit = 1.0 if size <= 100 else 10.0
+        found[f"OR-Tools {limit:g} s"] = lambda cities: others.ortools_tour(cities, limit)
+        if importlib.util.find_spec("pyvrp"):
+            found[f"PyVRP {limit:g} s"] = lambda cities: others.pyvrp_tour(cities, limit)
+        if importlib.util.find_spec("elkai"):
+            found["elkai (LKH)"] = others.elkai_tour
+    return found
+
+
+def _solver(model: DiCoNet, refine: str) -> Callable[[np.ndarray], np.ndarray]:
+    def solve(cities: np.ndarray) -> np.ndarray:
+        return one(cities, model, refine).tour
+
+    return solve
+
+
+def one(cities: Any, model: DiCoNet, refine: str, **options: Any) -> Tour:
+    found = tsp(cities, model=model, refine=refine, **options)
+    assert isinstance(found, Tour)
+    return found
+
+
+def warm_up(models: dict[str, DiCoNet]) -> None:
+    """Compiles every kernel, so that no method pays for it."""
+    rng = np.random.default_rng(0)
+    for model in models.values():
+        for refine in ("none", "2opt", "lk"):
+            for size in (50, 1_500):
+                one(rng.random((size, 2)), model, refine)
+    others.nearest_neighbour_tour(rng.random((9, 2)))
+    others.random_insertion_tour(rng.random((9, 2)))
+
+
+def growth(sizes: list[int]) -> list[Record]:
+    """Time and peak memory of "2opt" per size, each in a process of its own; then the exponent."""
+    records = []
+    for size in sizes:
+        run = [sys.executable, __file__, "--once", str(size)]
+        out = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+        records.append(json.loads(out.splitlines()[-1]))
+    steps = np.log([r["n"] for r in records]), np.log([r["seconds"] for r in records])
+    exponent = float(np.polyfit(*steps, 1)[0])
+    return [*records, {"n": "exponent", "seconds": exponent}]
+
+
+def measure_once(model: DiCoNet, size: int) -> Record:
+    warm_up({"ours": model})
+    cities = np.random.default_rng(size).random((size, 2))
+    start = time.perf_counter()
+    found = one(cities, model, "2opt")
+    seconds = time.perf_counter() - start
+    plain = one(cities, control(), "2opt").value
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    usual = 0.7124 * size**0.5 + 0.6
+    return {
+        "n": size,
+        "seconds": seconds,
+        "peak GB": peak,
+        "ratio to 0.7124 sqrt(n) + 0.60": found.value / usual,
+        "control": plain / usual,
+    }
+
+
+def tsplib(models: dict[str, DiCoNet], folder: Path) -> Iterator[Record]:
+    """The gap to the optimum, in percent, on every file, and the mean."""
+    records: list[Record] = []
+    for path in sorted(folder.glob("*.tsp")):
+        instance = read_tsp(path)
+        record: Record = {"file": instance.name, "optimum": instance.optimum}
+        for name, model in models.items():
+            for refine in ("none", "2opt", "lk"):
+                record[f"{name} {refine}"] = one(instance, model, refine).gap
+        records.append(record)
+        yield record
+    columns = [key for key in records[0] if " " in key]
+    yield {"file": "mean", **{key: float(np.mean([r[key] for r in records])) for key in columns}}
+
+
+def pointer_nets(models: dict[str, DiCoNet], path: Path, limit: int) -> Iterator[Record]:
+    """Mean ratio to the exact tours of the file, and how many of ours are as short."""
+    lines = path.read_text().splitlines()[:limit]
+    maps, best = [], []
+    for line in lines:
+        numbers, _, answer = line.partition("output")
+        maps.append(np.array(numbers.split(), dtype=float).reshape(-1, 2))
+        tour = np.array(answer.split(), dtype=int)[:-1] - 1
+        best.append(Metric.of(maps[-1]).length(tour))
+    for name, model in models.items():
+        for refine in ("none", "2opt"):
+            found = tsp(maps, model=model, refine=refine)
+            assert isinstance(found, list)
+            ratio = np.array([tour.value for tour in found]) / np.array(best)
+            yield {
+                "method": f"{name} {refine}",
+                "tours": len(ratio),
+                "ratio": float(ratio.mean()),
+                "optimal %": float(100 * (ratio < 1 + 1e-6).mean()),
+            }
+
+
+def show(records: list[Record], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(records))
+        return
+    columns = list(dict.fromkeys(key for record in records for key in record))
+    table = Table(*columns)
+    for record in records:
+        cells = (record.get(key) for key in columns)
+        table.add_row(
+            *("" if c is None else f"{c:.4f}" if isinstance(c, float) else str(c) for c in cells)
+        )
+    Console(width=max(100, 18 * len(columns))).print(table)
+
+
+if __name__ == "__main__":
+    main()
