@@ -25,23 +25,27 @@ def node_cost(sets: SetBatch) -> Float[Tensor, "sets"]:
     return cost_of(sets, torch.zeros_like(sets.index))
 
 
-def moves(
-    sets: SetBatch, labels: Int[Tensor, "items"], to: Int[Tensor, "items"]
-) -> Float[Tensor, "items"]:
-    """How much the reward of its set changes if one point alone goes to another cluster.
+def move_gains(
+    sets: SetBatch, labels: Int[Tensor, "items"]
+) -> Float[Tensor, "items clusters_and_new"]:
+    """How much less a set would cost if one point alone went to each cluster, or to a new one.
 
     Leaving a cluster of m points with mean c saves m/(m-1) |x-c|^2; joining one of m points costs
-    m/(m+1) |x-c|^2.
+    m/(m+1) |x-c|^2. The last column is the move to a new cluster; labels a set does not have count
+    as new ones. Staying gains nothing.
     """
-    width = int(max(labels.max(), to.max())) + 1
-    cluster, other = sets.owner * width + labels, sets.owner * width + to
+    width = int(labels.max()) + 1 if len(labels) else 1
+    cluster = sets.owner * width + labels
     x = (sets.items - sets.mean(sets.items)[sets.owner]).double()
     count = torch.bincount(cluster, minlength=len(sets) * width).double()
     mean = segment_sum(x, cluster, len(count)) / count.clamp(min=1)[:, None]
-    here, there = count[cluster], count[other]
-    saved = here / (here - 1).clamp(min=1) * (x - mean[cluster]).square().sum(1)
-    paid = there / (there + 1) * (x - mean[other]).square().sum(1)
-    return torch.where(cluster == other, 0.0, saved - paid).float()
+    mine = count[cluster]
+    saved = mine / (mine - 1).clamp(min=1) * (x - mean[cluster]).square().sum(1)
+    there = count.reshape(-1, width)[sets.owner]
+    far = (x[:, None] - mean.reshape(len(sets), width, -1)[sets.owner]).square().sum(2)
+    gains = saved[:, None] - there / (there + 1) * far
+    gains = gains.scatter(1, labels[:, None], 0.0)
+    return torch.cat([gains, saved[:, None]], 1).float()
 
 
 def lloyd_steps(sets: SetBatch, labels: Int[Tensor, "items"], steps: int) -> Int[Tensor, "items"]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from diconet.losses import advantage, policy_gradient
@@ -21,6 +21,9 @@ from diconet.sets import SetBatch
 from diconet.task import Task
 from diconet.train import Batch, TrainConfig
 from diconet.tree import ManyCuts, PartitionTree, children, grow
+
+_LARGEST = 4.0
+"""Bound on the credit of one coin, in units of the mean cost of an item."""
 
 
 def tree_loss(
@@ -38,6 +41,65 @@ def tree_loss(
     relative = score / _group_mean(score, samples).abs().clamp(min=1e-30)
     per_item = tree.log_prob / tree.roots.sizes.clamp(min=1)
     loss = policy_gradient(per_item, relative, samples)
+    return loss, {"loss": loss.item(), "score": score.mean().item()}
+
+
+def move_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """Credit coin by coin, where a task knows what moving one item to any leaf would change.
+
+    The expected reward is linear in each coin's probability, all other coins as drawn, and its
+    slope is the difference between the two sides. Below the other side of a cut, the item goes to
+    the leaf where it fits best; at the last cut there is only one, and the slope is exact.
+    """
+    samples = config.tree_samples
+    tree = grow(model.split, batch.sets, model.growth, batch.seeds, copies=samples)
+    roots, leaves = tree.roots, tree.leaves
+    score = task.reward(roots, tree)
+    gains = cast(Any, task).move_reward(roots, leaves)
+    scale = (score.abs().clamp(min=1e-30) / roots.sizes)[roots.owner]
+    total = roots.items.new_zeros(())
+    for level in tree.levels:
+        if level.cut is None or level.cut.prob is None:
+            continue
+        rows = level.sets.take(level.inner).index
+        gain = _across(tree, level.number, leaves, gains)[rows] / scale[rows]
+        slope = torch.where(level.cut.side, -gain, gain).clamp(-_LARGEST, _LARGEST)
+        total = total - (slope * level.cut.prob).sum()
+    loss = total / roots.num_items
+    return loss, {"loss": loss.item(), "score": score.mean().item()}
+
+
+def _across(
+    tree: PartitionTree,
+    level: int,
+    leaves: Int[Tensor, "items"],
+    gains: Float[Tensor, "items leaves_and_new"],
+) -> Float[Tensor, "items"]:
+    """The best gain on the other side of an item's cut; as a leaf of its own if that is bare."""
+    owner = tree.roots.owner
+    width = gains.shape[1] - 1
+    node, side = tree.nodes_at(level), tree.sides[level].long()
+    # every leaf lies in one node of the level and on one side of its cut
+    place = leaves.new_full((len(tree.roots) * width,), -1)
+    place[owner * width + leaves] = 2 * node + side
+    theirs = place.reshape(-1, width)[owner]
+    other = theirs == (2 * node + 1 - side)[:, None]
+    best = gains[:, :-1].masked_fill(~other, -torch.inf).amax(1)
+    return torch.where(other.any(1), best, gains[:, -1])
+
+
+def label_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """REINFORCE for a network that labels all items at once."""
+    samples = config.tree_samples
+    labels, log_prob = model.split(batch.sets, batch.seeds)
+    copies = batch.sets.repeat(samples)
+    score = cast(Any, task).label_reward(copies, labels)
+    relative = score / _group_mean(score, samples).abs().clamp(min=1e-30)
+    loss = policy_gradient(log_prob / copies.sizes.clamp(min=1), relative, samples)
     return loss, {"loss": loss.item(), "score": score.mean().item()}
 
 

@@ -34,6 +34,10 @@ _POWERS = (1 / 3, 1 / 2, 2 / 3)
 """d / (d + 2) for points of intrinsic dimension d = 1, 2, 4: see `_share_features`."""
 
 
+_SHARPNESS = 8.0
+"""Scale of the logits: thousands of cuts compete, and the best must be able to stand out soon."""
+
+
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """The cuts each set may choose from, packed set after set.
@@ -108,7 +112,7 @@ class SweepSplit(nn.Module):
 
     def logits(self, candidates: Candidates) -> Float[Tensor, "cuts"]:
         """How much each candidate is preferred."""
-        return self.score(candidates.features).squeeze(1)
+        return _SHARPNESS * self.score(candidates.features).squeeze(1)
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         return self._cut(sets, seeds, 1)

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from diconet.clusters import cost_of
+from diconet.clusters import cost_of, move_gains
 from diconet.sets import SetBatch
 from diconet.splits.sweep import Candidates
 from diconet.tree import PartitionTree
@@ -161,6 +161,16 @@ class KMeansTask:
         """The reward of every candidate cut of sets that end in two leaves."""
         return -cuts.cost.sum(1)
 
+    def label_reward(self, sets: SetBatch, labels: Int[Tensor, "items"]) -> Float[Tensor, "sets"]:
+        """Minus the k-means cost of any labels."""
+        return -cost_of(sets, labels)
+
+    def move_reward(
+        self, sets: SetBatch, leaves: Int[Tensor, "items"]
+    ) -> Float[Tensor, "items leaves_and_new"]:
+        """What the reward gains if one point alone goes to each leaf, or to a new one (last)."""
+        return move_gains(sets, leaves)
+
 
 @dataclass(frozen=True)
 class OneOf:
@@ -185,3 +195,13 @@ class OneOf:
     def cut_reward(self, sets: SetBatch, cuts: Candidates) -> Float[Tensor, "cuts"]:
         """The reward of every candidate cut of sets that end in two leaves."""
         return self.tasks[0].cut_reward(sets, cuts)
+
+    def label_reward(self, sets: SetBatch, labels: Int[Tensor, "items"]) -> Float[Tensor, "sets"]:
+        """Minus the k-means cost of any labels."""
+        return self.tasks[0].label_reward(sets, labels)
+
+    def move_reward(
+        self, sets: SetBatch, leaves: Int[Tensor, "items"]
+    ) -> Float[Tensor, "items leaves_and_new"]:
+        """What the reward gains if one point alone goes to each leaf, or to a new one (last)."""
+        return self.tasks[0].move_reward(sets, leaves)

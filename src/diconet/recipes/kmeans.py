@@ -1,0 +1,130 @@
+"""How networks for k-means (section 6.2) are built and trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import log2
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from diconet.credit import label_loss, move_loss, node_loss, tree_loss
+from diconet.model import DiCoNet
+from diconet.recipes.kmeans_table import (
+    DEFAULT_MODEL,
+    SIZES,
+    Data,
+    evaluate,
+    points_of,
+    reproduce,
+)
+from diconet.splits.graph import GraphSplit
+from diconet.splits.softmax import SoftmaxLabels
+from diconet.splits.sweep import SweepSplit
+from diconet.tasks.kmeans import KMeansTask, OneOf, Patches
+from diconet.train import Estimator, TrainConfig, train
+from diconet.tree import Growth
+from diconet.weights import find, save
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "SIZES",
+    "Settings",
+    "evaluate",
+    "reproduce",
+    "train_all",
+    "train_model",
+]
+
+Network = Literal["sweep", "graph", "softmax"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A network for k-means, the points it learns from, and how.
+
+    "graph" is the paper's: a coin a point, REINFORCE over whole trees. "sweep" is ours: one cut a
+    node, credit node by node. "softmax" is the paper's non-recursive baseline. With `stages`, the
+    network learns k = the first of them, then the next, each for `train.steps` steps on sets of
+    k times `points_each` points; without, k follows from the number of points (or is any of 2 to
+    16, for patches). `exact_moves` lets a coin split use the closed-form effect of moving one point
+    in place of a black-box reward.
+    """
+
+    network: Network = "sweep"
+    data: tuple[Data, ...] = ("gaussian2",)
+    stages: tuple[int, ...] | None = None
+    points_each: int = 20
+    width: int = 64
+    num_layers: int = 20
+    sigma: float = 0.5
+    exact_moves: bool = False
+    cifar: str | None = None
+    init: str | None = None
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        if not self.data:
+            raise ValueError("data must name at least one kind of points; got none.")
+        if self.network != "sweep" and not self.stages:
+            raise ValueError(f"stages must name numbers of clusters for {self.network}; got none.")
+        for k in self.stages or ():
+            if k < 2 or (self.network == "graph" and log2(k) % 1):
+                raise ValueError(f"stages must be powers of 2 of at least 2; got {k}.")
+
+    def build(self) -> DiCoNet:
+        """The network, its weights drawn from the run's seed."""
+        torch.manual_seed(self.train.seed)
+        if self.network == "sweep":
+            return DiCoNet(SweepSplit(self.width), growth=Growth())
+        features = points_of(self.data[0], self.cifar, "train").num_features
+        shape = (self.width, self.num_layers, self.sigma)
+        assert self.stages is not None
+        if self.network == "softmax":
+            return DiCoNet(SoftmaxLabels(features, self.stages[-1], *shape), depth=1)
+        return DiCoNet(GraphSplit(features, *shape), depth=round(log2(self.stages[-1])))
+
+    def task(self, k: int | None) -> OneOf:
+        """What to learn: points of every kind asked for, in k clusters."""
+        tasks = []
+        for name in self.data:
+            points = points_of(name, self.cifar, "train")
+            any_k = tuple(range(2, 17)) if isinstance(points, Patches) else None
+            tasks.append(KMeansTask(points, any_k if k is None else (k,)))
+        return OneOf(tuple(tasks))
+
+    @property
+    def loss(self) -> Estimator:
+        """The estimator that fits the network."""
+        if self.network == "graph" and self.exact_moves:
+            return move_loss
+        return {"sweep": node_loss, "graph": tree_loss, "softmax": label_loss}[self.network]
+
+
+def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
+    """Trains a network in the folder `run`, stage after stage."""
+    run = Path(run)
+    model = settings.build()
+    if settings.init is not None:
+        model.load_state_dict(find(settings.init).state_dict())
+    stages: Sequence[int | None] = settings.stages or (None,)
+    for k in stages:
+        folder = run if len(stages) == 1 else run / f"k{k}"
+        config = settings.train
+        if k is not None:
+            model.growth = Growth(depth=round(log2(k))) if settings.network == "graph" else Growth()
+            size = settings.points_each * k
+            config = replace(config, min_size=size, max_size=size)
+        train(model, settings.task(k), config, loss=settings.loss, run=folder, quiet=quiet)
+    save(model, run / "weights.safetensors")
+    return model
+
+
+def train_all(runs: Path) -> None:
+    """Trains every network of the table anew, one folder of `runs` each."""
+    from diconet.presets import read_settings
+
+    for preset in ("small", "gaussian2", "gaussian10", "cifar"):
+        train_model(read_settings(Settings, "kmeans", preset, []), Path(runs) / f"kmeans_{preset}")

@@ -1,0 +1,209 @@
+"""The paper's table of k-means (section 6.2): its nine columns, its rows, and ours below them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from math import log2
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from diconet.best_first import grow_best_first
+from diconet.clusters import cost_of, lloyd_steps, node_cost
+from diconet.model import DiCoNet
+from diconet.references import kmeans as references
+from diconet.sets import SetBatch
+from diconet.splits.graph import GraphSplit
+from diconet.splits.lookahead import LookAhead
+from diconet.splits.softmax import SoftmaxLabels
+from diconet.tasks.kmeans import Gaussian, KMeansTask, Patches, Points
+from diconet.tree import Growth
+from diconet.weights import shipped, shipped_names
+
+Data = Literal[
+    "gaussian2", "gaussian10", "uneven2", "uneven10", "broad2", "broad5", "cifar", "photographs"
+]
+SIZES = (80, 160, 320)
+CLUSTERS = (4, 8, 16)
+DEFAULT_MODEL = "kmeans"
+CIFAR_VARIABLE = "DICONET_CIFAR10"
+"""An environment variable that may name the folder of CIFAR-10."""
+
+PAPER: dict[str, tuple[float, ...]] = {
+    "Baseline / Lloyd": (1.8, 3.1, 3.5, 1.14, 5.7, 12.5, 1.02, 1.07, 1.41),
+    "DiCoNet / Lloyd": (2.3, 2.1, 2.1, 1.6, 6.3, 8.5, 1.04, 1.05, 1.2),
+    "Baseline / Rec. Lloyd": (0.7, 1.5, 1.7, 0.15, 0.65, 1.25, 1.01, 1.04, 1.21),
+    "DiCoNet / Rec. Lloyd": (0.9, 1.01, 1.02, 0.21, 0.72, 0.85, 1.02, 1.02, 1.07),
+}
+"""The paper's table, for k = 4, 8, 16 of each of the three kinds of points."""
+
+_PATCHES = 500
+_CHUNK_ITEMS = 16_000
+
+
+def points_of(name: Data, cifar: str | Path | None, phase: Literal["train", "test"]) -> Points:
+    """The source of points that goes by a name."""
+    if name == "cifar":
+        folder = cifar_folder(cifar)
+        if folder is None:
+            raise ValueError(f"cifar must name a folder (or {CIFAR_VARIABLE} must); got none.")
+        subset = "data_batch_1" if phase == "train" else "test_batch"
+        return Patches.cifar10(folder, subset=subset)
+    if name == "photographs":
+        return Patches.photographs()
+    return {
+        "gaussian2": Gaussian(2),
+        "gaussian10": Gaussian(10),
+        "uneven2": Gaussian(2, uneven=0.5),
+        "uneven10": Gaussian(10, uneven=0.5),
+        "broad2": Gaussian(2, variance=2e-2),
+        "broad5": Gaussian(5, variance=2e-2),
+    }[name]
+
+
+def cifar_folder(given: str | Path | None) -> str | None:
+    """The folder of CIFAR-10: as given, or as the environment says."""
+    return str(given) if given is not None else os.environ.get(CIFAR_VARIABLE)
+
+
+Labels = Callable[[SetBatch], Tensor]
+"""A way to cluster: packed sets with k as context, to a label an item."""
+
+
+def labels_by(model: DiCoNet, *, lloyd: int = 0, best_first: bool = False) -> Labels:
+    """How a network clusters: its one likeliest tree (or labels), then some Lloyd steps."""
+
+    @torch.inference_mode()
+    def label(sets: SetBatch) -> Tensor:
+        if isinstance(model.split, SoftmaxLabels):
+            labels = _renumbered(sets, model.split(sets)[0])
+        elif best_first:
+            counts = sets.context[:, 0].long()
+            labels = grow_best_first(model.split, sets, counts, node_cost).leaves
+        elif isinstance(model.split, GraphSplit):
+            depth = round(log2(float(sets.context[0, 0])))
+            labels = model(sets, growth=Growth(depth=depth)).tree.leaves
+        else:
+            labels = model(sets).tree.leaves
+        return lloyd_steps(sets, labels, lloyd)
+
+    return label
+
+
+def _renumbered(sets: SetBatch, labels: Tensor) -> Tensor:
+    """Labels without gaps, so that none of a set's clusters is empty."""
+    width = int(labels.max()) + 1
+    used, dense = torch.unique(sets.owner * width + labels, return_inverse=True)
+    first = torch.searchsorted(used, torch.arange(len(sets)) * width)
+    return dense - first[sets.owner]
+
+
+def costs(label: Labels, sets: SetBatch) -> Tensor:
+    """The cost of every set, worked through in chunks of bounded memory."""
+    chunk = max(1, _CHUNK_ITEMS // max(int(sets.sizes.max()), 1))
+    found = []
+    for part in torch.arange(len(sets)).split(chunk):
+        some = sets.take(part)
+        some = SetBatch.pack(some.items, some.sizes, some.context)
+        found.append(cost_of(some, label(some)).double())
+    return torch.cat(found)
+
+
+def columns(cifar: str | None, num_sets: int, seed: int) -> dict[str, tuple[str, SetBatch]]:
+    """The paper's nine columns: which data each is of, and its test sets.
+
+    Without CIFAR-10, its three columns are of scikit-learn's photographs, under that name.
+    """
+    kinds: list[tuple[str, Data, int]] = [
+        ("Gaussian (d=2)", "gaussian2", 0),
+        ("Gaussian (d=10)", "gaussian10", 0),
+        ("CIFAR-10 patches", "cifar", _PATCHES)
+        if cifar is not None
+        else ("photograph patches", "photographs", _PATCHES),
+    ]
+    made: dict[str, tuple[str, SetBatch]] = {}
+    for number, (title, name, size) in enumerate(kinds):
+        points = points_of(name, cifar, "test")
+        for k in CLUSTERS:
+            rng = torch.Generator().manual_seed(1_000_003 * (seed + 1) + 101 * number + k)
+            sets = KMeansTask(points, (k,)).sample(num_sets, size or 20 * k, rng=rng)
+            made[f"{title} k={k}"] = (name, sets)
+    return made
+
+
+def evaluate(
+    model: DiCoNet, *, sizes: Sequence[int] = SIZES, num_sets: int = 1_024, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Cost of a network's clusters over Lloyd's, on Gaussian points in n / 20 clusters."""
+    records = []
+    features = getattr(model.split, "config", {}).get("num_features")
+    for dimension in (2, 10) if features is None else (features,):
+        for size in sizes:
+            rng = torch.Generator().manual_seed(seed)
+            sets = KMeansTask(Gaussian(dimension)).sample(num_sets, size, rng=rng)
+            bar = costs(references.lloyd, sets).mean()
+            ways = {"cost / Lloyd": labels_by(model), "+ 5 steps": labels_by(model, lloyd=5)}
+            for metric, way in ways.items():
+                value = (costs(way, sets).mean() / bar).item()
+                records.append({"size": size, "d": dimension, "metric": metric, "value": value})
+    return records
+
+
+def reproduce(
+    *, num_sets: int = 1_000, seed: int = 0, cifar: str | Path | None = None
+) -> list[dict[str, Any]]:
+    """The paper's table from the shipped weights, and our own rows and controls below it.
+
+    Every figure is mean cost over mean cost. `cifar` names the folder of CIFAR-10; where neither it
+    nor the environment does, those columns are of photographs, and have no figure of the paper's.
+    """
+    records = []
+    folder = cifar_folder(cifar)
+    for number, (column, (data, sets)) in enumerate(columns(folder, num_sets, seed).items()):
+        k = int(sets.context[0, 0])
+        bars = {
+            "Lloyd": costs(references.lloyd, sets).mean(),
+            "Rec. Lloyd": costs(references.recursive_lloyd, sets).mean(),
+        }
+        for row, way in rows(data, k).items():
+            cost = costs(way, sets).mean()
+            for bar, reference in bars.items():
+                name = f"{row} / {bar}"
+                if bar != "Lloyd" and name not in PAPER:
+                    continue
+                paper = PAPER[name][number] if name in PAPER and data != "photographs" else None
+                ratio = (cost / reference).item()
+                record = {"row": name, "column": column, "metric": "cost ratio"}
+                records.append({**record, "ours": ratio, "paper": paper})
+    order = list(dict.fromkeys([*PAPER, *(r["row"] for r in records)]))
+    return sorted(records, key=lambda record: order.index(record["row"]))
+
+
+def rows(data: str, k: int) -> dict[str, Labels]:
+    """What a column is measured with: shipped networks, and controls that learn nothing."""
+    kind = "cifar" if data == "photographs" else data
+    found: dict[str, Labels] = {}
+    for row, name in {
+        "Baseline": f"kmeans_softmax_{kind}_k{k}",
+        "DiCoNet": f"kmeans_graph_{kind}",
+    }.items():
+        if name in shipped_names():
+            found[row] = labels_by(shipped(name))
+    ours = shipped(DEFAULT_MODEL)
+    sweep = ours.split.split if isinstance(ours.split, LookAhead) else ours.split
+    plain = DiCoNet(sweep, growth=Growth())
+    found |= {
+        "Sweep, one tree": labels_by(plain),
+        "Sweep + 5 Lloyd steps": labels_by(plain, lloyd=5),
+        "Sweep with look-ahead, one tree": labels_by(ours),
+        "Sweep with look-ahead + 5 Lloyd steps": labels_by(ours, lloyd=5),
+        "Min-cost cut, budget halved": labels_by(references.min_cost("halved")),
+        "Min-cost cut, budget by points": labels_by(references.min_cost("proportional")),
+        "Min-cost cut, best-first": labels_by(references.min_cost("halved"), best_first=True),
+        "BisectingKMeans": references.bisecting,
+        "k-means++, one start": lambda sets: references.lloyd(sets, restarts=1),
+    }
+    return found
