@@ -22,7 +22,7 @@ def preset(name: str) -> Settings:
 
 
 def test_presets_fit_the_settings() -> None:
-    assert preset("default") == Settings()
+    assert preset("small") == Settings()
     for name, size, depth in (("bs1", 10, 0), ("bs2", 20, 0), ("paper", 20, 1)):
         settings = preset(name)
         assert (settings.network, settings.width, settings.num_layers) == ("pairs", 20, 20)

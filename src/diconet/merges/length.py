@@ -20,7 +20,7 @@ class LengthMerge(nn.Module):
     how much the noise of a decoder weighs against it.
     """
 
-    def __init__(self, slots: int = 8, scale: float = 3.0) -> None:
+    def __init__(self, slots: int = 8, scale: float = 7.0) -> None:
         super().__init__()
         self.config = {"slots": slots, "scale": scale}
         self.slots = slots
