@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diconet.noise import mix
-from diconet.segments import index_of, offsets_of, ragged_arange, segment_sum
+from diconet.segments import index_of, inverse, offsets_of, ragged_arange, segment_sum
 from diconet.sets import SetBatch
 
 
@@ -235,9 +235,14 @@ def grow(
 
 def children(sets: SetBatch, cut: Cut) -> SetBatch:
     """The two sides of every set, side by side; items keep their order."""
-    child = 2 * sets.owner + cut.side
-    order = torch.argsort(child, stable=True)
-    sizes = torch.bincount(child, minlength=2 * len(sets))
+    second = cut.side.long()
+    num_second = torch.zeros_like(sets.sizes).index_add(0, sets.owner, second)
+    sizes = torch.stack([sets.sizes - num_second, num_second], 1).flatten()
+    # Ranks by counting rather than sorting, so that a level costs no more than its items.
+    seen = offsets_of(second)
+    second_rank = seen[:-1] - seen[sets.offsets[:-1]][sets.owner]
+    rank = torch.where(cut.side, second_rank, sets.position - second_rank)
+    order = inverse(offsets_of(sizes)[2 * sets.owner + second] + rank)
     context = (
         sets.context.repeat_interleave(2, dim=0)
         if cut.contexts is None
@@ -259,10 +264,15 @@ def _still_open(
 
 def fold(merge: Merge, tree: PartitionTree, target: Any | None = None) -> Any:
     """Answers every node from its children's answers, up to the root (eq. 4)."""
-    answer = None
+    return fold_levels(merge, tree, target)[0]
+
+
+def fold_levels(merge: Merge, tree: PartitionTree, target: Any | None = None) -> list[Any]:
+    """The answers of every level, the root's first."""
+    answers: list[Any] = [None]
     for level in reversed(tree.levels):
-        answer = merge(level, answer, target)
-    return answer
+        answers.append(merge(level, answers[-1], target))
+    return answers[:0:-1]
 
 
 def halves(level: Level, below: SetBatch | None) -> tuple[SetBatch, Int[Tensor, "rows"]]:

@@ -1,0 +1,190 @@
+"""The convex hull of the paper (section 6.1): the four rows of its first table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from diconet.answers import Sequences
+from diconet.merges import PointerMerge
+from diconet.model import DiCoNet
+from diconet.noise import seeds_from
+from diconet.sets import SetBatch
+from diconet.splits import RandomSplit, SetSplit
+from diconet.tasks.hull import HullTask, metrics
+from diconet.train import TrainConfig, train
+from diconet.tree import Growth
+from diconet.weights import load, shipped
+
+Row = Literal["baseline", "random", "diconet", "diconet_reg"]
+
+SIZES = (25, 50, 100, 200)
+DEFAULT_MODEL = "hull_diconet_reg"
+ROWS: dict[str, tuple[Row, tuple[float, ...]]] = {
+    "Baseline": ("baseline", (81.3, 65.6, 41.5, 13.5)),
+    "DiCoNet Random Split": ("random", (59.8, 37.0, 23.5, 10.29)),
+    "DiCoNet": ("diconet", (88.1, 83.7, 73.7, 52.0)),
+    "DiCoNet + Split Reg": ("diconet_reg", (89.8, 87.0, 80.0, 67.2)),
+}
+"""The rows of the paper's table: which of ours they are, and its accuracies at `SIZES`."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A row of the table: what is split how, how wide the networks are, and how it is trained.
+
+    Rows other than the baseline start from a trained baseline's merge: `init` names its weights;
+    without, one is trained first with `baseline_steps`, as in the paper.
+    """
+
+    row: Row = "diconet_reg"
+    width: int = 512
+    order: Literal["given", "angle"] = "given"
+    bidirectional: bool = False
+    split_width: int = 15
+    split_layers: int = 5
+    halve_to: float = 12.5
+    init: str | None = None
+    baseline_steps: int = 10_000
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"width must be at least 1; got {self.width}.")
+
+    def build(self) -> DiCoNet:
+        """The network of the row, its weights drawn from the run's seed."""
+        torch.manual_seed(self.train.seed)
+        merge = PointerMerge(2, self.width, order=self.order, bidirectional=self.bidirectional)
+        if self.row == "baseline":
+            return DiCoNet(RandomSplit(), merge, depth=0)
+        learned = self.row in ("diconet", "diconet_reg")
+        split: nn.Module = (
+            SetSplit(2, self.split_width, self.split_layers) if learned else RandomSplit()
+        )
+        return DiCoNet(split, merge, Growth(halve_to=self.halve_to))
+
+
+def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
+    """Trains a row of the table in the folder `run`; a baseline comes first where none is given."""
+    task = HullTask()
+    config = settings.train
+    model = settings.build()
+    if settings.row == "baseline":
+        config = replace(config, tree_samples=1, regulariser=0.0)
+    else:
+        start = _baseline(settings, run, quiet)
+        assert model.merge is not None
+        assert start.merge is not None
+        model.merge.load_state_dict(start.merge.state_dict())
+        if settings.row != "diconet_reg":
+            config = replace(config, regulariser=0.0)
+    test = _fixed_test(sizes=(10, *SIZES), num_sets=256)
+    return train(
+        model,
+        task,
+        config,
+        oracle=task.oracle,
+        run=run,
+        evaluate=lambda m: _accuracies(m, test),
+        quiet=quiet,
+    )
+
+
+def _baseline(settings: Settings, run: Path, quiet: bool) -> DiCoNet:
+    if settings.init is not None:
+        return load(settings.init)
+    samples = settings.train.batch_size * settings.train.tree_samples
+    first = replace(
+        settings,
+        row="baseline",
+        train=replace(settings.train, steps=settings.baseline_steps, batch_size=samples),
+    )
+    return train_model(first, run / "baseline", quiet)
+
+
+def _fixed_test(
+    sizes: Sequence[int], num_sets: int, seed: int = 9
+) -> dict[int, tuple[SetBatch, Sequences]]:
+    task = HullTask()
+    rng = torch.Generator().manual_seed(seed)
+    samples = {size: task.sample(num_sets, size, rng=rng) for size in sizes}
+    return {size: (sets, task.oracle(sets)) for size, sets in samples.items()}
+
+
+def _accuracies(model: DiCoNet, test: dict[int, tuple[SetBatch, Sequences]]) -> dict[str, float]:
+    model.eval()
+    return {
+        f"accuracy_{size}": _measure(model, sets, target)["accuracy"]
+        for size, (sets, target) in test.items()
+    }
+
+
+@torch.no_grad()
+def _measure(
+    model: DiCoNet, sets: SetBatch, target: Sequences, chunk_items: int = 25_600
+) -> dict[str, float]:
+    """Accuracy, area and F1 of a network's answers, worked through in chunks of bounded memory."""
+    chunk = max(1, chunk_items // max(int(sets.sizes.max()), 1))
+    # A random split needs seeds to be random; a learned one takes the likelier side.
+    seeds = seeds_from(torch.Generator().manual_seed(0), len(sets))
+    found: list[torch.Tensor] = []
+    for part in torch.arange(len(sets)).split(chunk):
+        some = sets.take(part)
+        some = SetBatch.pack(some.items, some.sizes, some.context)
+        drawn = seeds[part] if isinstance(model.split, RandomSplit) else None
+        found += model(some, drawn).solution.unpack()
+    return metrics(sets, Sequences.of(found), target)
+
+
+def evaluate(
+    model: DiCoNet, *, sizes: Sequence[int] = SIZES, num_sets: int = 1_024, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Quality of a network on fresh sets, one record a size and metric."""
+    return [
+        {"size": size, "metric": metric, "value": value}
+        for size, (sets, target) in _fixed_test(sizes, num_sets, seed).items()
+        for metric, value in _measure(model, sets, target).items()
+    ]
+
+
+def reproduce(*, num_sets: int = 4_096, seed: int = 0) -> list[dict[str, Any]]:
+    """The paper's table from the shipped weights, all rows on the same fresh sets."""
+    test = _fixed_test(SIZES, num_sets, seed)
+    records = []
+    for name, (row, paper) in ROWS.items():
+        model = shipped(f"hull_{row}")
+        for (size, (sets, target)), figure in zip(test.items(), paper, strict=True):
+            for metric, value in _measure(model, sets, target).items():
+                records.append(
+                    {
+                        "row": name,
+                        "column": f"n={size}",
+                        "metric": metric,
+                        "ours": value,
+                        "paper": figure if metric == "accuracy" else None,
+                    }
+                )
+    return records
+
+
+def pictures(model: DiCoNet, folder: Path, *, size: int = 50, seed: int = 3) -> list[Path]:
+    """The paper's figures 2 and 5: partitions and partial hulls by level, learned and random."""
+    from diconet.plot import save_hull_levels
+
+    sets = HullTask().sample(1, size, rng=torch.Generator().manual_seed(seed))
+    rivals = {
+        "learned split": model,
+        "random split": DiCoNet(RandomSplit(), model.merge, model.growth),
+    }
+    paths = []
+    for name, rival in rivals.items():
+        path = folder / f"hull_{name.replace(' ', '_')}.png"
+        save_hull_levels(rival, sets, path, title=name)
+        paths.append(path)
+    return paths
