@@ -8,121 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
-import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+from diconet.batches import Batch, Batches, batch_at
 from diconet.losses import clip, policy_gradient, split_variance
 from diconet.model import DiCoNet
-from diconet.noise import seeds_from, step_generator
-from diconet.sets import SetBatch
+from diconet.run_folder import RunFolder
 from diconet.task import Oracle, Task
-from diconet.weights import parameters_of, save
+from diconet.train_config import TrainConfig
+from diconet.weights import parameters_of
 
-Optimiser = Literal["rmsprop", "adam", "adamax", "adamw"]
+__all__ = ["Batch", "Estimator", "TrainConfig", "batch_at", "loss_of", "train"]
+
 _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "adam": torch.optim.Adam,
     "adamax": torch.optim.Adamax,
     "adamw": torch.optim.AdamW,
 }
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """How a network is trained. The defaults are the paper's, as far as it gives them.
-
-    A step is `batch_size` inputs of one size, drawn from `min_size` to `max_size`, with
-    `tree_samples` random trees each. Rates fall as lr / k in epoch k of `epoch_steps` steps
-    ("epoch"), along a cosine to zero ("cosine") or geometrically to `final_rate` of what they were
-    ("geometric"), both after a warm-up. From `binarise_from` (a share of the run) on, levels below
-    the root count as made choices in the likelihood. A reward is learned from by policy gradient,
-    or by imitating the best of each input's trees ("imitate").
-    """
-
-    steps: int = 10_000
-    batch_size: int = 128
-    tree_samples: int = 4
-    min_size: int = 6
-    max_size: int = 50
-    split_lr: float = 0.01
-    merge_lr: float = 0.001
-    split_optimiser: Optimiser = "rmsprop"
-    merge_optimiser: Optimiser = "adam"
-    estimator: Literal["policy_gradient", "imitate"] = "policy_gradient"
-    schedule: Literal["epoch", "cosine", "geometric"] = "epoch"
-    epoch_steps: int = 7_800
-    warmup: int = 100
-    final_rate: float = 1e-3
-    split_clip: float = 40.0
-    merge_clip: float = 2.0
-    regulariser: float = 0.0
-    binarise_from: float = 1.0
-    seed: int = 0
-    log_every: int = 50
-    evaluate_every: int = 1_000
-    checkpoint_every: int = 500
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "tree_samples", "min_size", "epoch_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
-        if self.max_size < self.min_size:
-            raise ValueError(
-                f"max_size must be at least min_size, {self.min_size}; got {self.max_size}."
-            )
-        for name in ("split_lr", "merge_lr", "split_clip", "merge_clip", "final_rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0; got {getattr(self, name)}.")
-
-    def rate(self, step: int) -> float:
-        """The factor on the learning rates at a step."""
-        if self.schedule == "epoch":
-            return 1 / (1 + step // self.epoch_steps)
-        rising = min(1.0, (step + 1) / max(self.warmup, 1))
-        if self.schedule == "geometric":
-            return rising * self.final_rate ** (step / self.steps)
-        return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """The inputs of one step: sets, what the oracle said of them, and the seeds of their trees."""
-
-    sets: SetBatch
-    target: Any | None
-    seeds: Tensor
-
-
-def batch_at(
-    step: int, task: Task, oracle: Oracle | None, config: TrainConfig, rank: int, world: int
-) -> Batch:
-    """What step number `step` trains on; each of `world` processes gets its own part."""
-    rng = step_generator(config.seed, step)
-    size = int(torch.randint(config.min_size, config.max_size + 1, (), generator=rng))
-    sets = task.sample(config.batch_size, size, rng=rng)
-    seeds = seeds_from(rng, config.batch_size * config.tree_samples)
-    if world > 1:
-        share = config.batch_size // world
-        mine = torch.arange(rank * share, (rank + 1) * share)
-        part = sets.take(mine)
-        sets = SetBatch.pack(part.items, part.sizes, part.context)
-        seeds = seeds.reshape(config.batch_size, -1)[mine].flatten()
-    return Batch(sets, None if oracle is None else oracle(sets), seeds)
-
 
 Estimator = Callable[[DiCoNet, Task, Batch, TrainConfig], tuple[Tensor, dict[str, float]]]
 """A loss whose gradient estimates that of minus the expected score, and numbers for the log."""
@@ -195,11 +109,16 @@ def train(
             f"batch_size must be a multiple of the {world} processes; got {config.batch_size}."
         )
     optimisers = _optimisers(model, config)
-    folder = _RunFolder(Path(run), config) if run is not None else None
-    start = folder.resume(model, optimisers) if folder else 0
-    stop = _StopSignal()
+    folder = RunFolder(Path(run), config) if run is not None else None
+    start = folder.start(model, optimisers) if folder else 0
+    if folder and rank == 0:
+        folder.open(start)
     clock = time.monotonic()
-    with _Batches(start, task, oracle, config, rank, world) as batches, _bar(quiet or rank) as bar:
+    with (
+        _StopSignal() as stop,
+        Batches(start, task, oracle, config, rank, world) as batches,
+        _bar(quiet or rank) as bar,
+    ):
         line = bar.add_task("train", total=config.steps, completed=start, note="")
         for step, batch in batches:
             _set_rates(model, optimisers, config, step)
@@ -294,95 +213,29 @@ def _processes() -> tuple[int, int]:
     return dist.get_rank(), dist.get_world_size()
 
 
-class _Batches:
-    """The batches of a run from a step on, the next one made while this one is in use."""
-
-    def __init__(self, start: int, *how: Any) -> None:
-        self._how = how
-        self._steps = range(start, how[2].steps)
-        self._pool = ThreadPoolExecutor(1)
-
-    def __enter__(self) -> Iterator[tuple[int, Batch]]:
-        return self._run()
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _run(self) -> Iterator[tuple[int, Batch]]:
-        ahead = [(s, self._pool.submit(batch_at, s, *self._how)) for s in self._steps[:2]]
-        for step in self._steps:
-            _, batch = ahead.pop(0)
-            if step + 2 in self._steps:
-                ahead.append((step + 2, self._pool.submit(batch_at, step + 2, *self._how)))
-            yield step, batch.result()
-
-
-class _RunFolder:
-    """What a run leaves on disk: its settings, a checkpoint, its metrics and its weights."""
-
-    def __init__(self, path: Path, config: TrainConfig) -> None:
-        self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        self._config = asdict(config)
-        self._checkpoint = path / "checkpoint.pt"
-        self._metrics = path / "metrics.jsonl"
-        _write(path / "config.json", json.dumps(self._config, indent=2).encode())
-
-    def resume(self, model: DiCoNet, optimisers: dict[str, torch.optim.Optimizer]) -> int:
-        """Puts the last checkpoint in place; the number of steps it had behind it."""
-        if not self._checkpoint.exists():
-            return 0
-        kept = torch.load(self._checkpoint, weights_only=True)
-        model.load_state_dict(kept["model"])
-        for name, optimiser in optimisers.items():
-            optimiser.load_state_dict(kept["optimisers"][name])
-        if self._metrics.exists():
-            lines = self._metrics.read_text().splitlines()
-            known = [line for line in lines if _step_of(line) <= kept["step"]]
-            _write(self._metrics, "".join(f"{line}\n" for line in known).encode())
-        return int(kept["step"])
-
-    def log(self, record: dict[str, float]) -> None:
-        with self._metrics.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-
-    def checkpoint(
-        self, step: int, model: DiCoNet, optimisers: dict[str, torch.optim.Optimizer]
-    ) -> None:
-        partial = self._checkpoint.with_suffix(".partial")
-        state = {name: optimiser.state_dict() for name, optimiser in optimisers.items()}
-        torch.save({"step": step, "model": model.state_dict(), "optimisers": state}, partial)
-        os.replace(partial, self._checkpoint)
-        save(model, self.path / "weights.safetensors", steps=str(step))
-
-
-def _step_of(line: str) -> float:
-    """The step of a line of metrics; a line cut short by a kill counts as not there."""
-    try:
-        return float(json.loads(line)["step"])
-    except (json.JSONDecodeError, KeyError):
-        return float("inf")
-
-
-def _write(path: Path, content: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    os.replace(partial, path)
-
-
 class _StopSignal:
     """Notes the first Ctrl-C, so that the step under way is finished and kept."""
 
     def __init__(self) -> None:
         self.asked = False
-        try:
+        self._before: Any = None
+
+    def __enter__(self) -> _StopSignal:
+        # Elsewhere than in the main thread, Ctrl-C does not arrive anyway.
+        with contextlib.suppress(ValueError):
             self._before = signal.signal(signal.SIGINT, self._ask)
-        except ValueError:  # not the main thread: there Ctrl-C does not arrive anyway
-            self._before = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        signal.signal(signal.SIGINT, self._before or signal.default_int_handler)
+        self._restore()  # a second Ctrl-C stops at once
+
+    def _restore(self) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
 
 
 def _bar(hidden: bool | int) -> Progress:
