@@ -73,6 +73,36 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:
     assert all(torch.equal(v, weights(tmp_path)[k]) for k, v in before.items())
 
 
+def test_a_run_goes_on_only_with_its_own_settings(tmp_path: Path) -> None:
+    small_run(tmp_path, steps=3)
+    with pytest.raises(ValueError, match=r"merge_lr must stay 0\.001 to resume .*; got 0\.1\."):
+        small_run(tmp_path, steps=6, merge_lr=0.1)
+    small_run(tmp_path, steps=6)
+
+
+def test_ctrl_c_keeps_the_step_under_way(tmp_path: Path) -> None:
+    task = HullTask()
+    config = TrainConfig(steps=50, batch_size=4, checkpoint_every=1_000, evaluate_every=2)
+
+    def press(model: DiCoNet) -> dict[str, float]:
+        signal.raise_signal(signal.SIGINT)
+        return {}
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match="stopped after step 2"):
+        train(
+            small_model(),
+            task,
+            config,
+            oracle=task.oracle,
+            run=tmp_path,
+            evaluate=press,
+            quiet=True,
+        )
+    assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["step"] == 2
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
     small_run(tmp_path / "a", steps=3)
     small_run(tmp_path / "b", steps=3, seed=1)
