@@ -60,6 +60,8 @@ class TripleJudge(nn.Module):
         super().__init__()
         if num_forms < 1:
             raise ValueError(f"num_forms must be at least 1; got {num_forms}.")
+        if not resolution > 0:
+            raise ValueError(f"resolution must be above 0; got {resolution}.")
         self.config = {"num_forms": num_forms, "resolution": resolution}
         self.forms = nn.Parameter(torch.randn(4, 2, num_forms) / math.sqrt(8 * num_forms))
         self.resolution = resolution
@@ -74,9 +76,9 @@ class TripleJudge(nn.Module):
         by_x, by_y = (to_third @ self.forms.flatten(1)).chunk(2, 2)
         along = _direction(head - tail)[:, None, :]
         against = along[..., :1] * by_x + along[..., 1:] * by_y
-        against = against.masked_fill((edges.witness == NOBODY)[:, :, None], -1.0)
-        # One place more, so that an edge without witnesses holds.
-        worst = F.pad(against, (0, 0, 0, 1), value=-1.0).amax(1)
+        against = against.masked_fill((edges.witness == NOBODY)[:, :, None], -torch.inf)
+        worst = F.pad(against, (0, 0, 0, 1), value=-torch.inf).amax(1)
+        worst = torch.where(worst.isneginf(), -1.0, worst)  # an edge without witnesses holds
         return -torch.asinh(worst / self.resolution).sum(1)
 
 
@@ -96,7 +98,7 @@ class TripleMerge(nn.Module):
     """
 
     def __init__(
-        self, judge: nn.Module | None = None, patience: float = 0.5, epsilon: float = 1e-6
+        self, judge: TripleJudge | None = None, patience: float = 0.5, epsilon: float = 1e-6
     ) -> None:
         super().__init__()
         if not 0.5 <= patience < 1:
@@ -114,26 +116,22 @@ class TripleMerge(nn.Module):
         score = torch.cat([self._judge(points, group) for group in edges])
         tail = torch.cat([group.tail for group in edges])
         head = torch.cat([group.head for group in edges])
-        some = segment_logsumexp(score, tail, node.num_items)
-        # A point alone in its node has nowhere to go, and is its own hull.
-        alone = (node.sizes == 1)[node.owner]
-        some = some.masked_fill(alone, torch.inf)
-
-        is_root = level.number == 0
         best = segment_max(score, tail, node.num_items, empty=-torch.inf)
-        stays = alone | (best > (0 if is_root else math.log(1 / self.patience - 1)))
+        # A point alone in its node has nowhere to go, and is its own hull.
+        best = best.masked_fill((node.sizes == 1)[node.owner], torch.inf)
+        is_root = level.number == 0
+        stays = best > (0 if is_root else math.log(1 / self.patience - 1))
         log_prob = None
         if target is not None:
             after = _successors(level.roots, target)
+            some = segment_logsumexp(score, tail, node.num_items)
             if is_root:
                 log_prob = self._draws(node, tail, head, score, some, after)
             else:
                 is_corner = after[node.index] != NOBODY
                 stays = stays | is_corner
-                log_stay = -F.softplus(-some[is_corner])
-                example = level.example[node.owner[is_corner]]
-                log_prob = segment_sum(log_stay, example, len(level.roots))
-            if below is not None:
+                log_prob = _survives(level, node, some, is_corner)
+            if below is not None and below.log_prob is not None:
                 log_prob = log_prob + below.log_prob
         rows, sizes = _cycles(node, points, stays, best)
         return Polygons(level.roots, node.select(rows, sizes), log_prob)
@@ -160,6 +158,18 @@ class TripleMerge(nn.Module):
         right = torch.logaddexp(right, right.new_full((), math.log(self.epsilon)))
         log_prob = torch.where(wanted == NOBODY, -F.softplus(some), right)
         return node.sum(log_prob.masked_fill((node.sizes == 1)[node.owner], 0.0))
+
+
+def _survives(
+    level: Level,
+    node: SetBatch,
+    some: Float[Tensor, "items"],
+    is_corner: Bool[Tensor, "items"],
+) -> Float[Tensor, "roots"]:
+    """The log-probability that all corners of the target have an edge to leave by."""
+    asked = index_of(is_corner & (node.sizes > 1)[node.owner])
+    example = level.example[node.owner[asked]]
+    return segment_sum(F.logsigmoid(some[asked]), example, len(level.roots))
 
 
 def whiten(sets: SetBatch, floor: float = 1e-8) -> Float[Tensor, "items 2"]:
