@@ -20,6 +20,10 @@ from diconet.sets import SetBatch
 VALUE, WEIGHT = 0, 1
 """The columns of an item."""
 
+ROOM, PASSED, TO_COME = 0, 1, 2
+"""The columns of a context. A root has only the first, its capacity; below, a set also knows how
+many of its items (the best by ratio) were passed over, and how many decisions are still to come."""
+
 
 def ratio_of(sets: SetBatch) -> Float[Tensor, "items"]:
     """Value per weight of every item; what weighs nothing comes first of all."""
@@ -56,7 +60,7 @@ def greedy_fill(
     if chosen is None:
         chosen = torch.zeros(sets.num_items, dtype=torch.bool)
     result = chosen.numpy().copy()
-    room = sets.context[:, 0].double() - used(sets, chosen)
+    room = sets.context[:, ROOM].double() - used(sets, chosen)
     items = sets.items.double().numpy()
     _fill(items, order.numpy(), sets.offsets.numpy(), room.numpy().copy(), result, skip)
     return torch.from_numpy(result)
@@ -83,7 +87,9 @@ def fractional_bound(sets: SetBatch) -> Float[Tensor, "sets"]:
     items = sets.items.double()[order]
     before = np.cumsum(items[:, WEIGHT].numpy()) - items[:, WEIGHT].numpy()
     start = torch.from_numpy(np.append(before, 0.0))[sets.offsets[:-1].clamp(max=len(before))]
-    room = sets.context[:, 0].double()[sets.owner] - (torch.from_numpy(before) - start[sets.owner])
+    room = sets.context[:, ROOM].double()[sets.owner] - (
+        torch.from_numpy(before) - start[sets.owner]
+    )
     weight = items[:, WEIGHT]
     share = torch.where(weight > 0, room / weight.clamp(min=1e-300), 1.0).clamp(0, 1)
     return segment_sum(share * items[:, VALUE].clamp(min=0), sets.owner, len(sets))

@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class PisingerInstance:
-    """One instance: whole `values`, `weights` and `capacity`, the optimum and a choice that has it."""
+    """Whole `values`, `weights` and `capacity`, the optimum and a choice that attains it."""
 
     name: str
     values: np.ndarray
@@ -42,7 +42,7 @@ def _instances(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Pisinge
             items = items.reshape(size, 4)
         except (KeyError, ValueError, OverflowError):
             raise ValueError(
-                f"instance {name!r} must have lines n, c, z, time and n items of four whole numbers;"
+                f"instance {name!r} must have lines n, c, z, time and n items of four integers;"
                 f" {path} does not, from line {number} on."
             ) from None
         except (StopIteration, RuntimeError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from diconet.answers import Sequences
-from diconet.greedy import by_ratio, greedy_fill, used
-from diconet.segments import index_of
+from diconet.greedy import PASSED, ROOM, by_ratio, greedy_fill, used
+from diconet.segments import index_of, segment_sort
 from diconet.sets import SetBatch
 from diconet.tree import Level
 
@@ -34,9 +34,9 @@ class Packed:
 
 
 class PackMerge(nn.Module):
-    """A leaf is taken whole if it fits the capacity it was given; a node has what its parts have.
+    """A leaf is taken whole if it fits the room it was given; a node holds what its parts hold.
 
-    With `fill`, the root goes on and takes by value per weight whatever else fits.
+    With `fill`, a leaf that does not fit is filled by greedy, the items passed over last.
     """
 
     def __init__(self, fill: bool = False) -> None:
@@ -50,10 +50,20 @@ class PackMerge(nn.Module):
             if below is None
             else below.chosen.clone()
         )
-        sets = level.sets
-        everything = torch.ones(sets.num_items, dtype=torch.bool)
-        fits = used(sets, everything) <= sets.context[:, 0]
-        chosen[sets.index[(level.is_leaf & fits)[sets.owner]]] = True
-        if self.fill and level.number == 0:
-            chosen = greedy_fill(sets, by_ratio(sets), chosen=chosen)
+        leaves = level.sets.take(index_of(level.is_leaf))
+        if self.fill:
+            taken = greedy_fill(leaves, passed_last(leaves))
+        else:
+            everything = torch.ones(leaves.num_items, dtype=torch.bool)
+            taken = (used(leaves, everything) <= leaves.context[:, ROOM])[leaves.owner]
+        chosen[leaves.index[taken]] = True
         return Packed(level.roots, chosen)
+
+
+def passed_last(sets: SetBatch) -> Int[Tensor, "items"]:
+    """The row order by falling value per weight, with those that were passed over at the end."""
+    order = by_ratio(sets)
+    if sets.context.shape[1] == 1:
+        return order
+    late = sets.position < sets.context[:, PASSED][sets.owner]
+    return order[segment_sort(late.long(), sets.owner)]

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "knapsack"
 """The shipped network that answers where none is asked for."""
 
-_HAIR = 1e-11
+_HAIR = 1e-12
+_TINY = 1e-60
 _DENSE_LIMIT = 5_000
 _INSTANCES_AT_ONCE = 1_024
 
@@ -51,7 +52,7 @@ class Packing(Solution):
 
     @property
     def gap(self) -> float:
-        """How much better, relative to this, the best choice could be; 0 if this is certainly it."""
+        """How much better, relative to this, the best choice could be; 0 if this is proven it."""
         if self.bound <= self.value:
             return 0.0
         return self.bound / self.value - 1 if self.value > 0 else math.inf
@@ -143,6 +144,12 @@ class _Instance:
         rounded = in_float64([whole[i] for i in useful.tolist()], room[0])
         return cls(value, weight, float(limit.reshape(())), whole, room[0], useful, rounded)
 
+    def items(self) -> np.ndarray:
+        """The open items as the network takes them: relative values, whole weights."""
+        value = self.values[self.open]
+        relative = np.maximum(value / (value.max(initial=0.0) or 1.0), _TINY)
+        return np.column_stack([relative, self.rounded[0]])
+
     def packing(self, stage: np.ndarray, left: int) -> Packing:
         """The answer, given at which cut each open item was taken (`left` if at none)."""
         at = np.full(len(self.values), left)
@@ -167,21 +174,20 @@ class _Instance:
 
     def _bound(self) -> float:
         """Dantzig's bound with a hair's breadth for rounding; whole values have a whole optimum."""
-        value, weight = self.values[self.open] / 2, self.weights[self.open]
-        scale = weight.max(initial=0.0) or 1.0
-        weight, room = weight / scale, self.capacity / scale
+        value = self.values[self.open]
+        relative = self.weights[self.open] / (self.capacity or 1.0)
         with np.errstate(divide="ignore", over="ignore"):
-            order = np.argsort(-(value / weight), kind="stable")
-        value, weight = value[order], weight[order]
-        share = np.ones(len(order))
-        heavy = weight > 0
-        before = np.cumsum(weight) - weight
-        share[heavy] = np.clip((room * (1 + _HAIR) - before[heavy]) / weight[heavy], 0, 1)
-        if bool((share == 1).all()):
-            return exact_total(self.values[self.open])
-        bound = 2 * float(np.dot(share, value)) * (1 + _HAIR)
-        whole = bool((self.values[self.open] % 1 == 0).all()) and bound < 2.0**40
-        return float(math.floor(bound)) if whole else bound
+            order = np.argsort(-(value / relative), kind="stable")
+        room = self.whole_capacity
+        for count, i in enumerate(order.tolist()):
+            weight = self.whole_weights[self.open[i]]
+            if weight > room:
+                whole = exact_total(value[order[:count]])
+                bound = (whole + value[i] * (room / weight)) * (1 + _HAIR)
+                integral = bound < 2.0**40 and bool((value % 1 == 0).all())
+                return float(math.floor(bound)) if integral else bound
+            room -= weight
+        return exact_total(value)
 
 
 def _read_many(values: Any, weights: Any, capacity: Any) -> list[_Instance]:
@@ -196,11 +202,7 @@ def _read_many(values: Any, weights: Any, capacity: Any) -> list[_Instance]:
 def _solve(
     instances: list[_Instance], network: DiCoNet, beam: int, seed: int | None, first: int
 ) -> list[Packing]:
-    values = [instance.values[instance.open] for instance in instances]
-    items = [
-        torch.from_numpy(np.column_stack([value / value.max(initial=1e-300), instance.rounded[0]]))
-        for value, instance in zip(values, instances, strict=True)
-    ]
+    items = [torch.from_numpy(instance.items()) for instance in instances]
     context = torch.tensor([[instance.rounded[1]] for instance in instances], dtype=torch.float64)
     sets = SetBatch.of(items, context)
     if isinstance(network.split, TakeLeave):

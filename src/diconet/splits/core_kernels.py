@@ -51,7 +51,7 @@ def upcoming(values, weights, ends, stops, room, position, active, out):
     """Moves every active knapsack on to its next item that fits, and describes what it looks at.
 
     The knapsacks that have something to decide come first in `active`, each with its row of `out`;
-    says how many they are. One whose items all fit has nothing to decide: greedy takes them all.
+    says how many they are. One whose items ahead all fit has nothing to decide: greedy takes them.
     """
     value, weight = np.empty(HORIZON), np.empty(HORIZON)
     count = 0
@@ -72,7 +72,6 @@ def upcoming(values, weights, ends, stops, room, position, active, out):
                 num += 1
             place += 1
         if total <= room[s] and place >= ends[s]:
-            position[s] = stops[s]
             continue
         _describe(value[:num], weight[:num], room[s], out[count])
         active[count] = s
@@ -158,7 +157,7 @@ def _describe(value, weight, room, out):
     rest = out[PER_ITEM * WINDOW :]
     rest[0] = broken / WINDOW
     rest[1] = np.arcsinh(room / mean_weight)
-    rest[2] = slack / mean_weight
+    rest[2] = min(slack / mean_weight, 20.0)
     rest[3] = np.arcsinh(slack / mean_weight / spread)
     rest[4] = np.arcsinh((take - leave) / unit)
     rest[5] = np.arcsinh((best_take - best_leave) / unit)

@@ -1,4 +1,4 @@
-"""The knapsack recursion of section 6.3: fill a fraction of the room, then the rest the same way."""
+"""The knapsack recursion of section 6.3: fill a part of the room, then the rest the same way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from diconet.greedy import VALUE, WEIGHT
+from diconet.greedy import ROOM, TO_COME, VALUE, WEIGHT
 from diconet.noise import gumbel, mix
 from diconet.segments import segment_max, segment_sort
 from diconet.sets import SetBatch
@@ -34,12 +34,9 @@ class FillSplit(nn.Module):
         self.num_splits = num_splits
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        capacity = sets.context[:, 0]
-        to_go = (
-            sets.context[:, 1]
-            if sets.context.shape[1] > 1
-            else torch.full_like(capacity, self.num_splits)
-        )
+        capacity = sets.context[:, ROOM]
+        at_root = sets.context.shape[1] == 1
+        to_go = torch.full_like(capacity, self.num_splits) if at_root else sets.context[:, TO_COME]
         budget = torch.where(to_go > 0, self.alpha * capacity, capacity)
         scores = self.network(sets, fill_inputs(sets, budget))
         keys = scores.detach()
@@ -52,8 +49,9 @@ class FillSplit(nn.Module):
         side = torch.empty_like(taken)
         side[order] = ~taken
         weight = sets.sum(torch.where(side, 0.0, sets.items[:, WEIGHT]))
-        nothing = torch.zeros_like(capacity)
-        contexts = torch.stack([weight, nothing, capacity - weight, to_go - 1], 1).reshape(-1, 2, 2)
+        contexts = sets.context.new_zeros(len(sets), 2, 3)
+        contexts[:, :, ROOM] = torch.stack([weight, capacity - weight], 1)
+        contexts[:, 1, TO_COME] = to_go - 1
         closed = torch.stack([torch.ones_like(to_go, dtype=torch.bool), to_go <= 0], 1)
         return Cut(side, log_prob, contexts=contexts, closed=closed)
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from diconet.greedy import VALUE, WEIGHT, by_ratio
+from diconet.greedy import PASSED, ROOM, TO_COME, VALUE, WEIGHT, by_ratio
 from diconet.noise import mix, uniform
 from diconet.segments import segment_sum
 from diconet.sets import SetBatch
@@ -73,8 +73,8 @@ class TakeLeave(nn.Module):
 
     The core begins `before` items ahead of the break item and is at most `core` items long. A cut
     makes up to `decisions` decisions: what was taken is the closed first side, the items left are
-    the second. Its context is the room left, how many of its items were passed over, and how many
-    of the core are still to come.
+    the second. Its context is the room left, how many of its items (the best by ratio) were passed
+    over, and how many of the core are still to come.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class TakeLeave(nn.Module):
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         order = by_ratio(sets)
         walk = self.start(sets, order)
-        log_prob = self.run(walk, seeds)
+        log_prob, finished = self.run(walk, seeds)
         side = torch.empty(sets.num_items, dtype=torch.bool)
         side[order] = torch.from_numpy(~in_knapsack(walk, sets.num_items, self._at_root(sets)))
         took = sets.sum((~side).double())
@@ -114,10 +114,10 @@ class TakeLeave(nn.Module):
             torch.from_numpy(a).double()
             for a in (walk.room, walk.position - walk.starts, walk.stops - walk.position)
         )
-        closed = torch.stack([torch.ones(len(sets), dtype=torch.bool), to_come <= 0], 1)
         contexts = torch.zeros(len(sets), 2, 3, dtype=torch.float64)
-        contexts[:, 0, 0] = sets.context[:, 0] - room
+        contexts[:, 0, ROOM] = sets.context[:, ROOM] - room
         contexts[:, 1] = torch.stack([room, position - took, to_come], 1)
+        closed = torch.stack([torch.ones_like(finished), finished], 1)
         return Cut(side, log_prob, contexts=contexts, closed=closed)
 
     def start(self, sets: SetBatch, order: Int[Tensor, "items"]) -> Walk:
@@ -126,7 +126,7 @@ class TakeLeave(nn.Module):
         values, weights = items[:, VALUE].copy(), items[:, WEIGHT].copy()
         starts, ends = sets.offsets[:-1].numpy(), sets.offsets[1:].numpy()
         ends = ends - _count(sets, sets.items[:, VALUE] <= 0)  # they are last, and of no use
-        room = sets.context[:, 0].double().numpy().copy()
+        room = sets.context[:, ROOM].double().numpy().copy()
         if self._at_root(sets):
             broken = breaks(weights, starts, ends, room)
             weightless = _count(sets, sets.items[:, WEIGHT] <= 0)
@@ -135,14 +135,16 @@ class TakeLeave(nn.Module):
             room -= running[first] - running[starts]
             to_come = np.full_like(first, self.core)
         else:
-            first = starts + sets.context[:, 1].long().numpy()
-            to_come = sets.context[:, 2].long().numpy()
+            first = starts + sets.context[:, PASSED].long().numpy()
+            to_come = sets.context[:, TO_COME].long().numpy()
         stops = np.minimum(first + to_come, ends)
         taken = np.zeros((len(sets), self.core), dtype=np.bool_)
         return Walk(values, weights, starts, first, stops, ends, first.copy(), room, taken)
 
-    def run(self, walk: Walk, seeds: Int[Tensor, "ways"] | None) -> Float[Tensor, "ways"]:
-        """Makes the decisions; the log-probability of all that a way made."""
+    def run(
+        self, walk: Walk, seeds: Int[Tensor, "ways"] | None
+    ) -> tuple[Float[Tensor, "ways"], Bool[Tensor, "ways"]]:
+        """Makes the decisions; the log-probability of a way's, and whether it has no more."""
         seen, who, took, leaning = [], [], [], []
         active = np.arange(len(walk))
         for _ in range(self.decisions):
@@ -162,12 +164,14 @@ class TakeLeave(nn.Module):
             who.append(torch.from_numpy(active))
             took.append(take)
             leaning.append(logits)
+        finished = torch.ones(len(walk), dtype=torch.bool)
+        finished[torch.from_numpy(active)] = False
         if not seen:
-            return self.head.weight.new_zeros(len(walk))
+            return self.head.weight.new_zeros(len(walk)), finished
         # With a gradient, all decisions once more in one pass: far faster than step by step.
         logits = self.logits(torch.cat(seen)) if torch.is_grad_enabled() else torch.cat(leaning)
         log_prob = F.logsigmoid(torch.where(torch.cat(took), logits, -logits))
-        return segment_sum(log_prob, torch.cat(who), len(walk))
+        return segment_sum(log_prob, torch.cat(who), len(walk)), finished
 
     def _at_root(self, sets: SetBatch) -> bool:
         return sets.context.shape[1] == 1

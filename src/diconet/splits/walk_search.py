@@ -90,6 +90,7 @@ def _best(
         walk.weights,
         walk.starts[best],
         walk.first[best],
+        walk.position[best],
         walk.ends[best],
         walk.room[best],
         walk.taken[best],
@@ -102,20 +103,24 @@ def _best(
 
 def completed(walk: Walk) -> np.ndarray:
     """What each way adds to its head: the value it took and that of greedy in the room left."""
-    return _completed(walk.values, walk.weights, walk.first, walk.ends, walk.room, walk.taken)
+    ways = walk.first, walk.position, walk.ends, walk.room, walk.taken
+    return _completed(walk.values, walk.weights, *ways)
 
 
 @njit(cache=True)
 @typing.no_type_check
-def _completed(values, weights, first, ends, room, taken):
+def _completed(values, weights, first, position, ends, room, taken):
     worth = np.zeros(len(room))
     for way in range(len(room)):
         left = room[way]
-        for place in range(first[way], ends[way]):
-            column = place - first[way]
-            if column < taken.shape[1] and taken[way, column]:
+        for place in range(position[way], ends[way]):
+            if weights[place] <= left:
+                left -= weights[place]
                 worth[way] += values[place]
-            elif weights[place] <= left:
+        for place in range(first[way], position[way]):
+            if taken[way, place - first[way]]:
+                worth[way] += values[place]
+            elif weights[place] <= left:  # passed over, but after all there is room
                 left -= weights[place]
                 worth[way] += values[place]
     return worth
@@ -123,13 +128,16 @@ def _completed(values, weights, first, ends, room, taken):
 
 @njit(cache=True)
 @typing.no_type_check
-def _mark(weights, starts, first, ends, room, taken, stage):
+def _mark(weights, starts, first, position, ends, room, taken, stage):
     for way in range(len(room)):
         left = room[way]
         stage[starts[way] : first[way]] = HEAD
-        for place in range(first[way], ends[way]):
-            column = place - first[way]
-            if column < taken.shape[1] and taken[way, column]:
+        for place in range(position[way], ends[way]):
+            if weights[place] <= left:
+                left -= weights[place]
+                stage[place] = FILLED
+        for place in range(first[way], position[way]):
+            if taken[way, place - first[way]]:
                 stage[place] = DECIDED
             elif weights[place] <= left:
                 left -= weights[place]
