@@ -1,0 +1,5 @@
+"""`python -m diconet` is `diconet`."""
+
+from diconet.cli import main
+
+main()

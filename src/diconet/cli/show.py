@@ -1,0 +1,92 @@
+"""Records as tables for people, or as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any
+
+Record = dict[str, Any]
+
+
+def show(records: list[Record], as_json: bool, title: str) -> None:
+    """Flat records as JSON, or as a table with a column a field."""
+    if as_json:
+        print(json.dumps(records))
+        return
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    fields = list(dict.fromkeys(name for record in records for name in record))
+    for name in fields:
+        numeric = any(isinstance(record.get(name), int | float) for record in records)
+        table.add_column(name, justify="right" if numeric else "left")
+    for record in records:
+        table.add_row(*(cell(record.get(name)) for name in fields))
+    console().print(table)
+
+
+def show_beside_paper(records: list[Record], title: str) -> None:
+    """One table a metric, rows and columns as in the paper; its figure in brackets."""
+    from rich.table import Table
+
+    for metric in dict.fromkeys(record["metric"] for record in records):
+        cells = {(r["row"], r["column"]): r for r in records if r["metric"] == metric}
+        table = Table(title=f"{title}: {metric}, ours (paper)", title_justify="left")
+        table.add_column("")
+        columns = dict.fromkeys(column for _, column in cells)
+        for column in columns:
+            table.add_column(column, justify="right")
+        for row in dict.fromkeys(row for row, _ in cells):
+            table.add_row(row, *(_beside(cells.get((row, column))) for column in columns))
+        console().print(table)
+
+
+def _beside(record: Record | None) -> str:
+    if record is None:
+        return ""
+    paper = "" if record["paper"] is None else f" ({cell(record['paper'])})"
+    return cell(record["ours"]) + paper
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it; of a list, the first few."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        few = " ".join(map(str, value[:8]))
+        return few if len(value) <= 8 else f"{few} ... ({len(value)})"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def console(stderr: bool = False) -> Any:
+    """Where tables go."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    # Piped, a table keeps its full width instead of being cut to 80 columns.
+    width = None if stream.isatty() else 160
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def patience(what: str, after: float = 1.0) -> Iterator[None]:
+    """Says on the terminal, not in the output, what takes so long, once it does."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    status = console(stderr=True).status(what)
+    timer = Timer(after, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()

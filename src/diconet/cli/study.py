@@ -1,0 +1,98 @@
+"""Train, evaluate and reproduce: what a researcher asks for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from diconet.cli.options import TASKS, add_command, count, sizes, whole
+from diconet.cli.show import patience, show, show_beside_paper
+
+
+def add(commands: Any) -> None:
+    """Adds the three commands."""
+    train = add_command(
+        commands,
+        "train",
+        _train,
+        "train a network; any setting of the preset can be overridden",
+        tasks=TASKS,
+        takes_more=True,
+    )
+    train.add_argument("--preset", default="small", help="a shipped preset, or a YAML file")
+    train.add_argument("--run", type=Path, help="folder of the run (default: runs/TASK_PRESET)")
+    train.add_argument("--quiet", action="store_true", help="no progress bar")
+    train.add_argument("--settings", action="store_true", help="show all settings, and stop")
+
+    evaluate = add_command(
+        commands, "evaluate", _evaluate, "quality against the oracle, per size", tasks=TASKS
+    )
+    evaluate.add_argument("--model", help="shipped weights by name, or a weights file")
+    evaluate.add_argument("--sizes", type=sizes, help="set sizes, such as 25,50")
+    evaluate.add_argument("--num-sets", type=count, default=1_024)
+    evaluate.add_argument("--seed", type=whole, default=0)
+    evaluate.add_argument("--plot", type=Path, metavar="DIR", help="write pictures there")
+    evaluate.add_argument("--json", action="store_true")
+
+    reproduce = add_command(
+        commands, "reproduce", _reproduce, "the paper's table beside ours", tasks=(*TASKS, "all")
+    )
+    reproduce.add_argument("--num-sets", type=count, help="test sets a column")
+    reproduce.add_argument("--seed", type=whole, default=0)
+    reproduce.add_argument("--train", action="store_true", help="train anew first (hours)")
+    reproduce.add_argument("--json", action="store_true")
+
+
+def _recipe(task: str) -> ModuleType:
+    return importlib.import_module(f"diconet.recipes.{task}")
+
+
+def _train(options: argparse.Namespace, rest: list[str]) -> None:
+    from diconet.presets import read_settings, show_settings
+
+    recipe = _recipe(options.task)
+    settings = read_settings(recipe.Settings, options.task, options.preset, rest)
+    if options.settings:
+        print(show_settings(settings), end="")
+        return
+    run = options.run or Path("runs") / f"{options.task}_{Path(options.preset).stem}"
+    recipe.train_model(settings, run, options.quiet)
+    print(f"weights: {run / 'weights.safetensors'}")
+
+
+def _evaluate(options: argparse.Namespace, _: list[str]) -> None:
+    from diconet.weights import find
+
+    recipe = _recipe(options.task)
+    model = find(options.model or recipe.DEFAULT_MODEL)
+    if options.plot:
+        options.plot.mkdir(parents=True, exist_ok=True)
+        for path in recipe.pictures(model, options.plot):
+            print(f"picture: {path}", file=sys.stderr)
+    with patience(f"evaluating {options.task} ..."):
+        records = recipe.evaluate(
+            model, sizes=options.sizes or recipe.SIZES, num_sets=options.num_sets, seed=options.seed
+        )
+    show(records, options.json, title=f"{options.task}: {options.num_sets} sets a size")
+
+
+def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
+    tasks = TASKS if options.task == "all" else (options.task,)
+    changes = {} if options.num_sets is None else {"num_sets": options.num_sets}
+    records: list[dict[str, Any]] = []
+    for task in tasks:
+        recipe = _recipe(task)
+        if options.train:
+            recipe.train_all(Path("runs"))
+        with patience(f"reproducing {task} ..."):
+            found = recipe.reproduce(seed=options.seed, **changes)
+        records += [{"task": task, **r} for r in found] if len(tasks) > 1 else found
+        if not options.json:
+            show_beside_paper(found, title=task)
+    if options.json:
+        print(json.dumps(records))
