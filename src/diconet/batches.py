@@ -23,6 +23,7 @@ class Batch:
     sets: SetBatch
     target: Any | None
     seeds: Tensor
+    step: int = 0
 
 
 def batch_at(
@@ -39,7 +40,7 @@ def batch_at(
         part = sets.take(mine)
         sets = SetBatch.pack(part.items, part.sizes, part.context)
         seeds = seeds.reshape(config.batch_size, -1)[mine].flatten()
-    return Batch(sets, None if oracle is None else oracle(sets), seeds)
+    return Batch(sets, None if oracle is None else oracle(sets), seeds, step)
 
 
 class Batches:

@@ -59,9 +59,9 @@ def loss_of(
     else:
         score = task.reward(sets, outcome.solution)
         loss = score.new_zeros(())
-    if tree.log_prob.requires_grad:
+    if tree.log_prob.requires_grad and batch.step >= config.policy_from * config.steps:
         per_item = tree.log_prob / sets.sizes.clamp(min=1)
-        loss = loss + policy_gradient(per_item, score, samples)
+        loss = loss + config.policy_weight * policy_gradient(per_item, score, samples)
     variance = split_variance(tree)
     if config.regulariser:
         loss = loss - config.regulariser * variance

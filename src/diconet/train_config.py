@@ -18,7 +18,9 @@ class TrainConfig:
     ("epoch"), along a cosine to zero ("cosine") or geometrically to `final_rate` of what they were
     ("geometric"), both after a warm-up. From `binarise_from` (a share of the run) on, levels below
     the root count as made choices in the likelihood. A reward is learned from by policy gradient,
-    or by imitating the best of each input's trees ("imitate").
+    or by imitating the best of each input's trees ("imitate"). The policy gradient counts
+    `policy_weight` beside the regulariser, and sets in at `policy_from` (a share of the run): a
+    merge that cannot merge yet teaches the split not to split.
     """
 
     steps: int = 10_000
@@ -38,6 +40,8 @@ class TrainConfig:
     split_clip: float = 40.0
     merge_clip: float = 2.0
     regulariser: float = 0.0
+    policy_weight: float = 1.0
+    policy_from: float = 0.0
     binarise_from: float = 1.0
     seed: int = 0
     log_every: int = 50

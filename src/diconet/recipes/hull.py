@@ -48,6 +48,7 @@ class Settings:
     bidirectional: bool = False
     split_width: int = 15
     split_layers: int = 5
+    split_activation: Literal["sigmoid", "tanh"] = "sigmoid"
     halve_to: float = 12.5
     init: str | None = None
     baseline_steps: int = 10_000
@@ -65,7 +66,9 @@ class Settings:
             return DiCoNet(RandomSplit(), merge, depth=0)
         learned = self.row in ("diconet", "diconet_reg")
         split: nn.Module = (
-            SetSplit(2, self.split_width, self.split_layers) if learned else RandomSplit()
+            SetSplit(2, self.split_width, self.split_layers, self.split_activation)
+            if learned
+            else RandomSplit()
         )
         return DiCoNet(split, merge, Growth(halve_to=self.halve_to))
 
