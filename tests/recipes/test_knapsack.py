@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from diconet.presets import read_settings
+from diconet.recipes.knapsack import Settings, _Test, evaluate, greedy_answer, with_splits
+from diconet.tasks.knapsack import KnapsackTask
+from diconet.train import TrainConfig, train
+
+SHORT = TrainConfig(
+    steps=30,
+    batch_size=16,
+    tree_samples=10,
+    min_size=20,
+    max_size=20,
+    split_lr=0.02,
+    split_optimiser="adamax",
+    schedule="cosine",
+    warmup=5,
+)
+
+
+@pytest.fixture(scope="module")
+def test_sets() -> _Test:
+    return _Test.of(20, 200, seed=5)
+
+
+def small(seed: int) -> Settings:
+    config = replace(SHORT, seed=seed)
+    return Settings(split="fill", width=16, num_layers=2, num_splits=2, train=config)
+
+
+def test_a_short_training_gets_where_no_untrained_network_does(test_sets):
+    untrained = [test_sets.ratio(greedy_answer(small(s).build().eval())) for s in range(10)]
+    settings = small(0)
+    model = train(settings.build(), KnapsackTask(), settings.train, quiet=True)
+    trained = test_sets.ratio(greedy_answer(model.eval()))
+    assert trained < 1.05
+    assert min(untrained) > 1.08
+
+
+def test_imitating_the_best_of_its_samples_beats_what_it_started_from(test_sets):
+    config = replace(SHORT, estimator="imitate", split_optimiser="adam", split_lr=0.005)
+    settings = Settings(width=32, train=config)
+    model = settings.build()
+    with torch.no_grad():
+        model.split.trust.zero_()  # so that it starts from nothing
+        model.split.head.bias.fill_(-0.1)  # and leaves where it does not know
+    before = test_sets.ratio(greedy_answer(model.eval()))
+    train(model, KnapsackTask(), settings.train, quiet=True)
+    after = test_sets.ratio(greedy_answer(model.eval()))
+    assert before > 1.1
+    assert after < 1.02
+
+
+def test_the_paper_s_network_may_recurse_more_often_than_it_was_trained_to(test_sets):
+    model = small(0).build().eval()
+    deeper = with_splits(model, 5)
+    sets = test_sets.sets
+    assert model(sets).tree.depth == 3
+    assert deeper(sets).tree.depth == 6
+    filled = with_splits(model, 5, fill=True)
+    assert test_sets.ratio(greedy_answer(filled)) < test_sets.ratio(greedy_answer(deeper))
+
+
+def test_evaluation_reports_ratios_of_at_least_one():
+    records = evaluate(Settings(width=8).build(), sizes=[12], num_sets=20)
+    figures = {record["metric"]: record["value"] for record in records}
+    assert figures["ratio"] >= figures["ratio_beam_16"] >= 1
+    assert figures["proven_ratio"] > figures["ratio"]
+    assert {record["size"] for record in records} == {12}
+
+
+@pytest.mark.parametrize("preset", ["paper", "baseline", "small"])
+def test_presets_build(preset):
+    settings = read_settings(Settings, "knapsack", preset, [])
+    assert settings.build().split is not None
