@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diconet.segments import offsets_of, owner_of
+from diconet.segments import inverse, offsets_of, owner_of, ragged_arange, segment_argmax
 from diconet.sets import SetBatch
 
 
@@ -39,13 +39,14 @@ class Sequences:
 
     def repeat(self, times: int) -> Sequences:
         """Each sequence so many times in a row."""
-        which = torch.arange(len(self)).repeat_interleave(times)
+        which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
         return self.take(which)
 
     def take(self, which: Int[Tensor, "some"]) -> Sequences:
         """The sequences of some sets."""
-        pieces = self.places.split(self.sizes.tolist())
-        return Sequences(torch.cat([pieces[i] for i in which.tolist()]), self.sizes[which])
+        sizes = self.sizes[which]
+        rows = ragged_arange(offsets_of(self.sizes)[:-1][which], sizes)
+        return Sequences(self.places[rows], sizes)
 
     def unpack(self) -> list[Int[Tensor, "_"]]:
         """One tensor of places a set."""
@@ -59,15 +60,9 @@ class Sequences:
 def rotation(
     key: Float[Tensor, "chosen"] | Int[Tensor, "chosen"], sizes: Int[Tensor, "sets"]
 ) -> Int[Tensor, "chosen"]:
-    """The row order that turns every cycle to start at its smallest key."""
-    owner = owner_of(sizes)
-    starts = offsets_of(sizes)[:-1]
-    high = torch.iinfo(torch.long).max
-    order = torch.argsort(torch.argsort(key, stable=True))  # ranks, so ties fall to the first
-    best = torch.full((len(sizes),), high, dtype=torch.long)
-    best = best.scatter_reduce(0, owner, order, "amin")
-    first = torch.zeros(len(sizes), dtype=torch.long)
-    is_first = order == best[owner]
-    first[owner[is_first]] = (torch.arange(len(key)) - starts[owner])[is_first]
-    place = torch.arange(len(key)) - starts[owner]
-    return starts[owner] + (place + first[owner]) % sizes[owner]
+    """The row order that turns every cycle to start at its smallest key (the first such)."""
+    owner = owner_of(sizes, len(key))
+    start = offsets_of(sizes)[:-1]
+    place = torch.arange(len(key), device=key.device) - start[owner]
+    first = segment_argmax(-inverse(torch.argsort(key, stable=True)), owner, len(sizes)) - start
+    return start[owner] + (place + first[owner]) % sizes[owner]

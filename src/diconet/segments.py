@@ -59,10 +59,11 @@ def segment_max(
 
 
 def segment_argmax(
-    values: Float[Tensor, "rows"], owner: Int[Tensor, "rows"], num: int
+    values: Float[Tensor, "rows"] | Int[Tensor, "rows"], owner: Int[Tensor, "rows"], num: int
 ) -> Int[Tensor, "num"]:
     """First row that holds each segment's largest value (the number of rows where it is empty)."""
     rows = torch.arange(len(values), device=values.device)
+    values = values.double()
     is_best = values == segment_max(values, owner, num, empty=-torch.inf)[owner]
     candidates = torch.where(is_best, rows, len(values))
     first = torch.full((num,), len(values), dtype=torch.long, device=values.device)

@@ -142,7 +142,7 @@ class PointerMerge(nn.Module):
         owner = owner_of(target.sizes)
         points = (roots.items[rows] - memory.mean[owner]) / memory.scale[owner]
         step_of = torch.full((roots.num_items,), -1, device=rows.device)
-        step_of[rows] = torch.arange(len(rows)) - offsets_of(target.sizes)[:-1][owner]
+        step_of[rows] = torch.arange(len(rows), device=rows.device) - offsets_of(target.sizes)[:-1][owner]
         step = step_of[memory.sets.index]
         taken = torch.where(step < 0, memory.sets.num_items, step)
         gamma, log_end = self._attend(memory, points, taken, target.sizes)

@@ -63,7 +63,7 @@ def signed_area(sets: SetBatch, cycles: Sequences) -> Float[Tensor, "sets"]:
     here = sets.items[cycles.rows(sets)].double()
     owner = owner_of(cycles.sizes)
     start = offsets_of(cycles.sizes)[:-1]
-    follower = torch.arange(len(here)) + 1
+    follower = torch.arange(len(here), device=here.device) + 1
     follower = torch.where(follower == (start + cycles.sizes)[owner], start[owner], follower)
     there = here[follower]
     twice = here[:, 0] * there[:, 1] - here[:, 1] * there[:, 0]
