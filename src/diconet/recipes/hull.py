@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from diconet.answers import Sequences
 from diconet.merges import PointerMerge
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
+from diconet.presets import read_settings
 from diconet.sets import SetBatch
 from diconet.splits import RandomSplit, SetSplit
 from diconet.tasks.hull import HullTask, metrics
@@ -100,15 +101,25 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
 
 
 def _baseline(settings: Settings, run: Path, quiet: bool) -> DiCoNet:
+    """The pointer network alone, which all other rows start from: given, or trained first."""
     if settings.init is not None:
         return load(settings.init)
-    samples = settings.train.batch_size * settings.train.tree_samples
-    first = replace(
+    return train_model(_baseline_settings(settings), run / "baseline", quiet)
+
+
+def _baseline_settings(settings: Settings) -> Settings:
+    """As many trees a step as the other rows have, at twice their rate."""
+    config = settings.train
+    return replace(
         settings,
         row="baseline",
-        train=replace(settings.train, steps=settings.baseline_steps, batch_size=samples),
+        train=replace(
+            config,
+            steps=settings.baseline_steps,
+            batch_size=config.batch_size * config.tree_samples,
+            merge_lr=2 * config.merge_lr,
+        ),
     )
-    return train_model(first, run / "baseline", quiet)
 
 
 def _fixed_test(
@@ -156,12 +167,24 @@ def evaluate(
     ]
 
 
-def reproduce(*, num_sets: int = 4_096, seed: int = 0) -> list[dict[str, Any]]:
-    """The paper's table from the shipped weights, all rows on the same fresh sets."""
+def train_all(runs: Path) -> None:
+    """Trains the four rows anew, one folder of `runs` each; all start from the baseline's merge."""
+    settings = read_settings(Settings, "hull", "small", [])
+    train_model(_baseline_settings(settings), runs / "hull_baseline")
+    start = str(runs / "hull_baseline" / "weights.safetensors")
+    for row, _ in ROWS.values():
+        if row != "baseline":
+            train_model(replace(settings, row=row, init=start), runs / f"hull_{row}")
+
+
+def reproduce(
+    *, num_sets: int = 4_096, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
+) -> list[dict[str, Any]]:
+    """The paper's table, all rows on the same fresh sets; `find` gets a row's network by name."""
     test = _fixed_test(SIZES, num_sets, seed)
     records = []
     for name, (row, paper) in ROWS.items():
-        model = shipped(f"hull_{row}")
+        model = find(f"hull_{row}")
         for (size, (sets, target)), figure in zip(test.items(), paper, strict=True):
             for metric, value in _measure(model, sets, target).items():
                 records.append(
