@@ -39,8 +39,9 @@ ROWS: dict[str, tuple[Row, tuple[float, ...]]] = {
 class Settings:
     """A row of the table: what is split how, how wide the networks are, and how it is trained.
 
-    Rows other than the baseline start from a trained baseline's merge: `init` names its weights;
-    without, one is trained first with `baseline_steps`, as in the paper.
+    Rows other than the baseline start from a trained merge: `init` names the weights to take it
+    from, and the split too where they have a learned one; without, a baseline is trained first with
+    `baseline_steps`, as in the paper.
     """
 
     row: Row = "diconet_reg"
@@ -86,6 +87,8 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
         assert model.merge is not None
         assert start.merge is not None
         model.merge.load_state_dict(start.merge.state_dict())
+        if isinstance(model.split, SetSplit) and isinstance(start.split, SetSplit):
+            model.split.load_state_dict(start.split.state_dict())
         if settings.row != "diconet_reg":
             config = replace(config, regulariser=0.0)
     test = _fixed_test(sizes=(10, *SIZES), num_sets=256)
