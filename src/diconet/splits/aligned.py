@@ -33,5 +33,6 @@ def in_own_axes(sets: SetBatch) -> Float[Tensor, "items 2"]:
     xx, xy, yy = sets.mean(torch.stack([x * x, x * y, y * y], 1)).unbind(1)
     angle = torch.atan2(2 * xy, xx - yy) / 2
     cos, sin = angle.cos()[sets.owner], angle.sin()[sets.owner]
-    spread = ((xx + yy) / 2).sqrt().clamp(min=1e-150)[sets.owner]
-    return torch.stack([cos * x + sin * y, cos * y - sin * x], 1) / spread[:, None]
+    spread = ((xx + yy) / 2).sqrt()
+    scale = torch.where(spread > 0, spread, 1)[sets.owner]
+    return torch.stack([cos * x + sin * y, cos * y - sin * x], 1) / scale[:, None]
