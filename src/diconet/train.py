@@ -6,6 +6,7 @@ off and resumed, or spread over processes, makes the very same updates.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
@@ -127,7 +128,7 @@ def train(
                 optimiser.zero_grad()
             value.backward()
             if world > 1:
-                _average_gradients(model, world)
+                stop.asked = _average_gradients(model, world, stop.asked)
             parts |= _update(model, optimisers, config)
             done = step + 1
             bar.update(line, completed=done, note=f"{parts['score']:.3f}")
@@ -184,16 +185,21 @@ def _update(
     return norms
 
 
-def _average_gradients(model: DiCoNet, world: int) -> None:
-    """One all-reduce over all gradients; a parameter that a step did not use counts as zero."""
+def _average_gradients(model: DiCoNet, world: int, stop: bool) -> bool:
+    """One all-reduce over all gradients; a parameter that a step did not use counts as zero.
+
+    It also tells every process whether one was asked to stop, so that all stop at the same step.
+    """
     parameters = [p for p in model.parameters() if p.requires_grad]
     flat = torch.cat(
         [(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters]
+        + [parameters[0].new_tensor([float(stop)])]
     )
     dist.all_reduce(flat)
-    pieces = (flat / world).split([p.numel() for p in parameters])
+    pieces = (flat[:-1] / world).split([p.numel() for p in parameters])
     for parameter, piece in zip(parameters, pieces, strict=True):
         parameter.grad = piece.reshape(parameter.shape)
+    return bool(flat[-1] > 0)
 
 
 def _keep_memory() -> None:
@@ -210,6 +216,7 @@ def _processes() -> tuple[int, int]:
         return 0, 1
     if not dist.is_initialized():
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        atexit.register(dist.destroy_process_group)
     return dist.get_rank(), dist.get_world_size()
 
 
