@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from diconet.merges.triples import TripleMerge
+from diconet.merges import PointerMerge, TripleMerge
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.solve.certificate import is_hull, turns
 from diconet.solve.inputs import as_points, check_seed, is_many
+from diconet.solve.networks import as_network
 from diconet.solve.solution import Partitions, Solution, labels_of
 from diconet.tasks.hull import hull_of
-from diconet.weights import load, shipped, shipped_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,17 @@ class Hull(Solution):
         """The number of corners, and whether they are certainly right."""
         certainty = "certified exact" if self.exact else "not certified"
         return f"{len(self.indices)} corners, {certainty}"
+
+    def record(self) -> dict[str, Any]:
+        """Points, area, corners, and whether they were proved right."""
+        return {
+            "points": len(self.points),
+            "value": self.value,
+            "corners": len(self.indices),
+            "exact": self.exact,
+            "repaired": self.repaired,
+            "indices": self.indices.tolist(),
+        }
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws the points and the hull around them."""
@@ -77,7 +88,9 @@ def convex_hull(
     clouds = [
         _Cloud.of(as_points(array, "points", columns=2)) for array in (points if many else [points])
     ]
-    found = _solve(clouds, _network(model).to(device).eval(), check_seed(seed), device)
+    parts = (PointerMerge, TripleMerge)
+    network = as_network(model, default=DEFAULT_MODEL, task="hulls", parts=parts, device=device)
+    found = _solve(clouds, network, check_seed(seed), device)
     hulls = [
         _certified(cloud, *answer, repair) for cloud, answer in zip(clouds, found, strict=True)
     ]
@@ -126,13 +139,6 @@ class _Cloud:
             return not turns(start, stop, some).any()
 
         return on_line(self.points[:64]) and on_line(self.points)
-
-
-def _network(model: str | DiCoNet | None) -> DiCoNet:
-    if isinstance(model, DiCoNet):
-        return model
-    name = DEFAULT_MODEL if model is None else model
-    return shipped(name) if name in shipped_names() else load(name)
 
 
 def _solve(

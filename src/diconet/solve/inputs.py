@@ -13,6 +13,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
     """A float64 array from an array, list, DataFrame or tensor, all of it finite."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().numpy()
+    if values is None or np.iscomplexobj(values):
+        raise ValueError(f"{name} must be real numbers; got {type(values).__name__}.")
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -29,6 +31,8 @@ def as_points(values: Any, name: str, *, columns: int | None = None, least: int 
     if array.ndim != 2 or (columns is not None and array.shape[1] != columns):
         wanted = f"(n, {'d' if columns is None else columns})"
         raise ValueError(f"{name} must have shape {wanted}; got {array.shape}.")
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} must have at least 1 column; got shape {array.shape}.")
     if len(array) < least:
         raise ValueError(f"{name} must hold at least {least} rows; got {len(array)}.")
     return array

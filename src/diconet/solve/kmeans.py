@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,12 @@ from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.solve.inputs import as_points, check_seed, is_many
+from diconet.solve.networks import as_network
 from diconet.solve.solution import Solution, labels_of
 from diconet.splits.graph import GraphSplit
+from diconet.splits.lookahead import LookAhead
+from diconet.splits.sweep import SweepSplit
 from diconet.tree import PartitionTree, grow
-from diconet.weights import find
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,13 +29,16 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "kmeans"
 """The shipped network that answers where none is asked for."""
 
+_CHEAP = 1_000_000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clusters(Solution):
     """Points in k clusters, none of them empty: `labels` from 0 to k - 1 and their `centers`.
 
-    `value` is the k-means cost, the sum of squared distances to the centres. The tree's last
-    partition is what the network said, before any Lloyd steps.
+    `value` is the k-means cost, the sum of squared distances to the centres, and `reference` the
+    one that Lloyd's algorithm reaches. The tree's last partition is what the network said, before
+    any Lloyd steps.
     """
 
     points: np.ndarray
@@ -48,7 +54,32 @@ class Clusters(Solution):
         """The number of clusters, and how much of the points' variance lies between them."""
         whole = float(np.square(self.points - self.points.mean(0)).sum())
         kept = 1 - self.value / whole if whole > 0 else 1.0
-        return f"{len(self.centers)} clusters, {100 * kept:.1f}% of the variance explained"
+        text = f"{len(self.centers)} clusters, {100 * kept:.1f}% of the variance explained"
+        if self.points.size * len(self.centers) > _CHEAP:
+            return text
+        return f"{text}, cost of k-means++: {self.reference:.6g}"
+
+    @cached_property
+    def reference(self) -> float:
+        """The cost of scikit-learn's Lloyd: the best of 10 k-means++ starts, run when asked for."""
+        from diconet.references.kmeans import lloyd
+
+        sets = SetBatch.of(
+            [torch.from_numpy(_scaled(self.points))], torch.tensor([[float(len(self.centers))]])
+        )
+        labels = lloyd(sets).numpy()
+        return _clusters(self.points, labels, self.tree, int(labels.max()) + 1).value
+
+    def record(self) -> dict[str, Any]:
+        """Points, cost beside that of k-means++ where it is cheap to know, clusters and labels."""
+        cheap = self.points.size * len(self.centers) <= _CHEAP
+        return {
+            "points": len(self.points),
+            "value": self.value,
+            "k-means++": self.reference if cheap else None,
+            "clusters": len(self.centers),
+            "labels": self.labels.tolist(),
+        }
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws the clusters, along the two leading axes where there are more than two."""
@@ -93,8 +124,8 @@ def kmeans(
     counts = _counts(k, arrays)
     if isinstance(lloyd, bool) or not isinstance(lloyd, int | np.integer) or lloyd < 0:
         raise ValueError(f"lloyd must be a whole number of at least 0; got {lloyd!r}.")
-    network = model if isinstance(model, DiCoNet) else find(model or DEFAULT_MODEL)
-    network = network.to(device).eval()
+    parts = (SweepSplit, LookAhead, GraphSplit)
+    network = as_network(model, default=DEFAULT_MODEL, task="k-means", parts=parts, device=device)
     sets = SetBatch.of(
         [torch.from_numpy(_scaled(array)).to(device) for array in arrays],
         torch.tensor(counts, dtype=torch.float32, device=device)[:, None],

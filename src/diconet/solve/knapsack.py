@@ -11,15 +11,16 @@ import numpy as np
 import torch
 
 from diconet.greedy import by_ratio, greedy_fill
+from diconet.merges.pack import PackMerge
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.solve.inputs import as_array, check_seed, is_many
+from diconet.solve.networks import as_device, as_network
 from diconet.solve.solution import Partitions, Solution
 from diconet.solve.whole import common_unit, exact_total, in_float64, whole_numbers
 from diconet.splits.takeleave import TakeLeave
 from diconet.splits.walk_search import LEFT, beam_of_walks, best_of_walks
-from diconet.weights import find
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,6 +65,18 @@ class Packing(Solution):
             return f"{items}, proven optimal"
         return f"{items}, at most {100 * self.gap:.3g}% below the best"
 
+    def record(self) -> dict[str, Any]:
+        """Items, value, weight, capacity, what is proven of the value, and what was chosen."""
+        return {
+            "items": len(self.values),
+            "value": self.value,
+            "weight": self.weight,
+            "capacity": self.capacity,
+            "bound": self.bound,
+            "gap": self.gap if math.isfinite(self.gap) else None,
+            "chosen": self.chosen.tolist(),
+        }
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws the items by weight and value, those chosen in colour."""
         import matplotlib.pyplot as plt
@@ -101,9 +114,10 @@ def knapsack(
     )
     if isinstance(beam, bool) or not isinstance(beam, int | np.integer) or beam < 1:
         raise ValueError(f"beam must be a whole number of at least 1; got {beam!r}.")
-    network = model if isinstance(model, DiCoNet) else find(model or DEFAULT_MODEL)
+    as_device(device)
     # Sorting and walking are done in NumPy; the network is too small to gain from anything else.
-    network = network.to("cpu").eval()
+    parts = (TakeLeave, PackMerge)
+    network = as_network(model, default=DEFAULT_MODEL, task="knapsacks", parts=parts)
     seed = check_seed(seed)
     packings: list[Packing] = []
     for first in range(0, len(instances), _INSTANCES_AT_ONCE):

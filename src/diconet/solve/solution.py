@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -30,6 +30,10 @@ class Solution:
 
     def quality(self) -> str:
         """What is known of how good the answer is, in a few words."""
+        raise NotImplementedError
+
+    def record(self) -> dict[str, Any]:
+        """All of it as one flat record in plain Python, the answer itself last, as a list."""
         raise NotImplementedError
 
     def plot(self, ax: Axes | None = None) -> Axes:
