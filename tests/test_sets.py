@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diconet.sets import SetBatch, standardise
+from diconet.sets import SetBatch, standardise, whiten
 
 
 @pytest.fixture
@@ -63,3 +63,22 @@ def test_pack_says_what_is_wrong() -> None:
     SetBatch.pack(torch.rand(3, 1), torch.tensor([3]), torch.rand(1, 1))
     with pytest.raises(ValueError, match="at least one set"):
         SetBatch.of([])
+
+
+def test_whitened_sets_have_unit_covariance_and_keep_their_orientation() -> None:
+    rng = torch.Generator().manual_seed(0)
+    cloud = torch.randn(50, 2, generator=rng) @ torch.tensor([[3.0, 1.0], [0.0, 0.01]]) + 7
+    sets = SetBatch.of([cloud, torch.rand(30, 2, generator=rng)])
+    mean, stretch = whiten(sets, floor=0.0)
+    for i, items in enumerate(sets.unpack()):
+        seen = (items - mean[i]) @ stretch[i].T
+        assert torch.allclose(seen.T @ seen / len(seen), torch.eye(2), atol=1e-2)
+        assert torch.det(stretch[i]) > 0
+
+
+def test_whitening_a_line_or_a_point_is_finite() -> None:
+    line = torch.tensor([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+    sets = SetBatch.of([line, torch.ones(2, 2), torch.ones(0, 2)])
+    mean, stretch = whiten(sets)
+    assert torch.isfinite(mean).all()
+    assert torch.isfinite(stretch).all()

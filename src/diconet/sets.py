@@ -129,6 +129,24 @@ class SetBatch:
         return SetBatch(*moved)
 
 
+def whiten(
+    sets: SetBatch, floor: float = 1e-6
+) -> tuple[Float[Tensor, "sets features"], Float[Tensor, "sets features features"]]:
+    """Each set's mean, and the matrix that gives its items less that mean a covariance of 1.
+
+    The matrix is lower triangular with a positive diagonal, so it turns nothing inside out. A
+    direction in which the items hardly differ counts as if they did by `floor` of their variance.
+    """
+    mean = sets.mean(sets.items)
+    centred = sets.items - mean[sets.owner]
+    covariance = sets.mean(centred.unsqueeze(2) * centred.unsqueeze(1))
+    size = torch.diagonal(covariance, dim1=1, dim2=2).mean(1).clamp(min=1e-30)
+    unit = torch.eye(sets.num_features, dtype=size.dtype, device=size.device)
+    factor = torch.linalg.cholesky(covariance / size[:, None, None] + floor * unit)
+    inverse = torch.linalg.solve_triangular(factor, unit.expand_as(factor), upper=False)
+    return mean, inverse / size.sqrt()[:, None, None]
+
+
 def standardise(
     sets: SetBatch, floor: float = 1e-6
 ) -> tuple[

@@ -17,9 +17,14 @@ class NaiveNode:
         self.rows = halves[0] + halves[1]
         x = points[self.rows]
         self.mean = x.mean(0)
-        self.scale = (x - self.mean).square().mean().sqrt()
-        if self.scale == 0:
-            self.scale = torch.ones(())
+        spread = (x - self.mean).square().mean().sqrt()
+        self.stretch = torch.eye(2) / (spread if spread > 0 else 1)
+        if merge.normalise == "covariance":
+            covariance = (x - self.mean).T @ (x - self.mean) / len(x)
+            size = covariance.trace() / 2
+            if size > 0:
+                floored = covariance / size + 1e-6 * torch.eye(2)
+                self.stretch = torch.linalg.cholesky(floored).inverse() / size.sqrt()
         if merge.order == "angle":
             halves = [self._by_angle(points, half) for half in halves]
             self.rows = halves[0] + halves[1]
@@ -35,13 +40,13 @@ class NaiveNode:
 
     def _by_angle(self, points: Tensor, half: list[int]) -> list[int]:
         def angle(row: int) -> float:
-            d = points[row] - self.mean
+            d = self.seen(points[row])
             return torch.atan2(d[1], d[0]).item()
 
         return sorted(half, key=angle)
 
     def seen(self, point: Tensor) -> Tensor:
-        return (point - self.mean) / self.scale
+        return self.stretch @ (point - self.mean)
 
     def probabilities(self, state: Tensor, taken: list[int], step: int) -> Tensor:
         """Over the items and, last, the end symbol."""
@@ -82,7 +87,7 @@ class NaiveNode:
 
 
 def naive_log_prob(merge: PointerMerge, tree: PartitionTree, target: list[int]) -> Tensor:
-    """log p(target | tree) of a single example, by multiplying out all matrices of eq. mergefinaleq."""
+    """log p(target | tree) of one example, all matrices of eq. mergefinaleq multiplied out."""
     points = tree.roots.items
     node_rows = [[s.tolist() for s in lv.sets.unpack(lv.sets.index)] for lv in tree.levels]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from diconet.tree import Growth, fold, grow
 from tests.merges.naive import naive_log_prob
 
 
-def small_merge(order: str = "given", spread: float = 3.0, **options: float) -> PointerMerge:
+def small_merge(order: str = "given", spread: float = 3.0, **options: Any) -> PointerMerge:
     """A merge with weights so large that its choices differ from place to place."""
     torch.manual_seed(0)
     merge = PointerMerge(2, 6, order=order, **options)
@@ -28,19 +29,20 @@ def small_merge(order: str = "given", spread: float = 3.0, **options: float) -> 
     return merge
 
 
-def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):  # noqa: ANN201
+def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
     sets = HullTask().sample(num_sets, size, rng=rng)
     seeds = seeds_from(rng, num_sets)
     return sets, grow(RandomSplit(), sets, Growth(depth=depth), seeds), seeds
 
 
+@pytest.mark.parametrize("normalise", ["spread", "covariance"])
 @pytest.mark.parametrize("order", ["given", "angle"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_likelihood_is_the_product_of_all_matrices(
-    depth: int, order: str, rng: torch.Generator
+    depth: int, order: str, normalise: str, rng: torch.Generator
 ) -> None:
     """The packed, sparse product equals dense matrices multiplied node by node."""
-    merge = small_merge(order, patience=0.5)
+    merge = small_merge(order, patience=0.5, normalise=normalise)
     sets, tree, seeds = trees(6, 8, depth, rng)
     target = HullTask().oracle(sets)
     got = fold(merge, tree, target).log_prob
@@ -63,13 +65,13 @@ def test_the_likelihood_sums_to_one_over_all_answers(rng: torch.Generator) -> No
     assert total == pytest.approx(1.0, abs=1e-5)
 
 
-def _prob_of_order(merge: PointerMerge, tree, places: list[int]) -> float:  # noqa: ANN001
+def _prob_of_order(merge: PointerMerge, tree, places: list[int]) -> float:
     """p of exactly this order: `fold` turns a cycle to its first item, so hand it over turned."""
     level = tree.levels[0]
-    from diconet.tree import halves
+    from diconet.tree import halves, joined
 
-    pairs, origin = halves(level, None)
-    memory = merge._encode(pairs)
+    pairs, _ = halves(level, None)
+    memory = merge._encode(pairs, merge._view(joined(pairs)))
     rows = torch.tensor(places)
     taken = torch.full((3,), 3)
     taken[rows] = torch.arange(len(places))
@@ -155,6 +157,19 @@ def test_reading_by_angle_forgets_the_order_of_the_points(rng: torch.Generator) 
         return items[fold(merge, tree).solution.places]
 
     assert torch.equal(answer(points), answer(points[turn]))
+
+
+def test_a_stretched_node_is_seen_as_the_same(rng: torch.Generator) -> None:
+    """With the covariance taken out, an upright stretch and a shift change nothing."""
+    merge = small_merge("angle", normalise="covariance")
+    points = torch.rand(9, 2, generator=rng)
+    moved = points * torch.tensor([1.0, 0.05]) + 3
+
+    def answer(items: torch.Tensor) -> list[int]:
+        tree = grow(RandomSplit(), SetBatch.of([items]), Growth(depth=0))
+        return fold(merge, tree).solution.places.tolist()
+
+    assert answer(points) == answer(moved)
 
 
 def test_attention_gradients_match_autograd() -> None:

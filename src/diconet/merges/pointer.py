@@ -25,7 +25,7 @@ from diconet.segments import (
     segment_sort,
     segment_sum,
 )
-from diconet.sets import SetBatch, standardise
+from diconet.sets import SetBatch, standardise, whiten
 from diconet.tree import Level, halves, joined
 
 
@@ -46,6 +46,20 @@ class Pointed:
 
 
 @dataclass(frozen=True, eq=False)
+class _View:
+    """How a node sees its points: moved to its mean, and stretched."""
+
+    mean: Float[Tensor, "nodes features"]
+    stretch: Float[Tensor, "nodes features features"]
+
+    def __call__(
+        self, points: Float[Tensor, "rows features"], node: Int[Tensor, "rows"]
+    ) -> Float[Tensor, "rows features"]:
+        centred = points - self.mean[node]
+        return torch.einsum("rij,rj->ri", self.stretch[node], centred)
+
+
+@dataclass(frozen=True, eq=False)
 class _Memory:
     """What the decoder looks at: the items of each node with their encodings."""
 
@@ -53,8 +67,7 @@ class _Memory:
     points: Float[Tensor, "items features"]
     keys: Float[Tensor, "items width"]
     start: Float[Tensor, "nodes width"]
-    mean: Float[Tensor, "nodes features"]
-    scale: Float[Tensor, "nodes 1"]
+    view: _View
 
 
 class PointerMerge(nn.Module):
@@ -63,8 +76,10 @@ class PointerMerge(nn.Module):
     A GRU encodes each child's sequence; the decoder starts from rho(A0 e0 + A1 e1) and points, step
     by step, at an item not yet taken or at the end symbol. `order="angle"` reads the items of each
     child by angle around the node's mean instead of as they come; `bidirectional` reads them both
-    ways, half the width each. Below the root a node goes on until the end symbol has probability
-    `patience`: keeping an item too many costs little there.
+    ways, half the width each. A node sees its points moved to their mean and scaled to spread 1 or,
+    with `normalise="covariance"`, stretched until none of their directions stands out. Below the
+    root a node goes on until the end symbol has probability `patience`: keeping an item too many
+    costs little there.
     """
 
     def __init__(
@@ -73,6 +88,7 @@ class PointerMerge(nn.Module):
         width: int = 512,
         order: Literal["given", "angle"] = "given",
         bidirectional: bool = False,
+        normalise: Literal["spread", "covariance"] = "spread",
         patience: float = 0.85,
         epsilon: float = 1e-6,
         binarise: bool = False,
@@ -89,10 +105,12 @@ class PointerMerge(nn.Module):
             "width": width,
             "order": order,
             "bidirectional": bidirectional,
+            "normalise": normalise,
             "patience": patience,
             "epsilon": epsilon,
         }
         self.order = order
+        self.normalise = normalise
         self.patience = patience
         self.epsilon = epsilon
         self.binarise = binarise
@@ -108,9 +126,11 @@ class PointerMerge(nn.Module):
 
     def forward(self, level: Level, below: Pointed | None, target: Sequences | None) -> Pointed:
         pairs, origin = halves(level, None if below is None else below.sets)
+        view = self._view(joined(pairs))
         if self.order == "angle":
-            pairs, origin = self._by_angle(pairs, origin)
-        memory = self._encode(pairs)
+            rows = _by_angle(pairs, view)
+            pairs, origin = pairs.select(rows, pairs.sizes), origin[rows]
+        memory = self._encode(pairs, view)
         depth = level.number if below is None else below.depth
         if target is None:
             rows, sizes = self._generate(memory, is_root=level.number == 0)
@@ -140,9 +160,11 @@ class PointerMerge(nn.Module):
         seen[memory.sets.index] = torch.arange(memory.sets.num_items, device=rows.device)
         rows = rows[rotation(seen[rows], target.sizes)]  # start where the input meets the target
         owner = owner_of(target.sizes)
-        points = (roots.items[rows] - memory.mean[owner]) / memory.scale[owner]
+        points = memory.view(roots.items[rows], owner)
         step_of = torch.full((roots.num_items,), -1, device=rows.device)
-        step_of[rows] = torch.arange(len(rows), device=rows.device) - offsets_of(target.sizes)[:-1][owner]
+        step_of[rows] = (
+            torch.arange(len(rows), device=rows.device) - offsets_of(target.sizes)[:-1][owner]
+        )
         step = step_of[memory.sets.index]
         taken = torch.where(step < 0, memory.sets.num_items, step)
         gamma, log_end = self._attend(memory, points, taken, target.sizes)
@@ -154,22 +176,19 @@ class PointerMerge(nn.Module):
         log_prob = segment_sum(torch.log(prob + self.epsilon), owner, len(roots)) + log_end
         return Pointed(roots, roots.select(rows, target.sizes), depth, log_prob=log_prob)
 
-    def _by_angle(
-        self, pairs: SetBatch, origin: Int[Tensor, "rows"]
-    ) -> tuple[SetBatch, Int[Tensor, "rows"]]:
-        node = joined(pairs)
-        centred = node.items - node.mean(node.items)[node.owner]
-        angle = torch.atan2(centred[:, 1], centred[:, 0])
-        rows = segment_sort(angle, pairs.owner)
-        return pairs.select(rows, pairs.sizes), origin[rows]
+    def _view(self, node: SetBatch) -> _View:
+        if self.normalise == "covariance":
+            return _View(*whiten(node))
+        _, mean, spread = standardise(node)
+        unit = torch.eye(node.num_features, dtype=spread.dtype, device=spread.device)
+        return _View(mean, unit / torch.where(spread > 0, spread, 1)[:, :, None])
 
-    def _encode(self, pairs: SetBatch) -> _Memory:
+    def _encode(self, pairs: SetBatch, view: _View) -> _Memory:
         node = joined(pairs)
-        points, mean, spread = standardise(node)
-        scale = torch.where(spread > 0, spread, 1)
+        points = view(node.items, node.owner)
         states, last = _run_gru(self.encoder, points, pairs.sizes)
         start = torch.tanh(self.start(last.reshape(len(node), -1)))
-        return _Memory(node, points, self.key(states), start, mean, scale)
+        return _Memory(node, points, self.key(states), start, view)
 
     def _attend(
         self,
@@ -244,6 +263,12 @@ class PointerMerge(nn.Module):
         rows = torch.cat(chosen) if chosen else nodes.index.new_zeros(0)
         rows = rows[torch.argsort(nodes.owner[rows], stable=True)]
         return rows, torch.bincount(nodes.owner[rows], minlength=len(nodes))
+
+
+def _by_angle(pairs: SetBatch, view: _View) -> Int[Tensor, "rows"]:
+    """The items of each half by their angle around the node's mean, as the node sees them."""
+    seen = view(pairs.items, pairs.owner // 2)
+    return segment_sort(torch.atan2(seen[:, 1], seen[:, 0]), pairs.owner)
 
 
 def _taken(

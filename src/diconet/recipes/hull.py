@@ -51,7 +51,7 @@ class Settings:
     row: Row = "diconet_reg"
     width: int = 512
     order: Literal["given", "angle"] = "given"
-    bidirectional: bool = False
+    normalise: Literal["spread", "covariance"] = "spread"
     split_width: int = 15
     split_layers: int = 5
     split_activation: Literal["sigmoid", "tanh"] = "sigmoid"
@@ -67,7 +67,7 @@ class Settings:
     def build(self) -> DiCoNet:
         """The network of the row, its weights drawn from the run's seed."""
         torch.manual_seed(self.train.seed)
-        merge = PointerMerge(2, self.width, order=self.order, bidirectional=self.bidirectional)
+        merge = PointerMerge(2, self.width, order=self.order, normalise=self.normalise)
         if self.row == "baseline":
             return DiCoNet(RandomSplit(), merge, depth=0)
         learned = self.row in ("diconet", "diconet_reg")
