@@ -48,19 +48,23 @@ class EdgeSignal:
             ]
         )
 
+    def edges(self) -> tuple[Int[Tensor, "edges 2"], Float[Tensor, "edges"]]:
+        """Each edge once, as two rows of the roots, and its score: the mean of both directions."""
+        graph = self.graph
+        rows = torch.arange(len(self.logits))[:, None].expand_as(graph.neighbour)
+        score = (self.logits + self.logits.flatten()[graph.reverse]) / 2
+        once = graph.present & ~(graph.mutual & (rows > graph.neighbour))
+        return torch.stack([rows[once], graph.neighbour[once]], 1), score[once]
+
     def candidates(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """For every set, its edges (as places within the set) and their scores, each edge once."""
-        graph, logits = self.graph, self.logits.detach()
-        rows = torch.arange(len(logits))[:, None].expand_as(graph.neighbour)
-        score = (logits + logits.flatten()[graph.reverse]) / 2
-        once = graph.present & ~(graph.mutual & (rows > graph.neighbour))
-        edges = torch.stack([rows[once], graph.neighbour[once]], 1)
-        starts = self.roots.offsets[:-1][self.roots.owner[edges[:, 0]]]
-        places = (edges - starts[:, None]).to(torch.int32)
-        count = torch.bincount(self.roots.owner[edges[:, 0]], minlength=len(self.roots)).tolist()
+        edges, score = self.edges()
+        owner = self.roots.owner[edges[:, 0]]
+        places = (edges - self.roots.offsets[:-1][owner][:, None]).to(torch.int32)
+        count = torch.bincount(owner, minlength=len(self.roots)).tolist()
         return [
             (some.numpy(), scores.numpy())
-            for some, scores in zip(places.split(count), score[once].split(count), strict=True)
+            for some, scores in zip(places.split(count), score.detach().split(count), strict=True)
         ]
 
 

@@ -153,7 +153,7 @@ def beamed(model: DiCoNet, exam: Exam, group: int = 50) -> Sequences:
     return Sequences.of(tours)
 
 
-def solved(model: DiCoNet, exam: Exam, refine: Refine, samples: int = 40) -> Sequences:
+def solved(model: DiCoNet, exam: Exam, refine: Refine, samples: int = 200) -> Sequences:
     """The tours that `diconet.tsp` gives with this network."""
     cities = [points.double().numpy() for points in exam.sets.unpack()]
     found = tsp(cities, refine=refine, samples=samples, model=model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -10,15 +11,18 @@ import numpy as np
 import torch
 
 from diconet.io.tsplib import TspInstance, write_tour
+from diconet.merges.edges import EdgeMerge
+from diconet.merges.pairs import PairMerge
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.solve.inputs import as_points, check_seed, is_many
+from diconet.solve.networks import as_network
 from diconet.solve.solution import Partitions, Solution, labels_of
 from diconet.tours.decode import Refine, best_tour, refined, searched_tour
 from diconet.tours.metric import Kind, Metric
 from diconet.tours.near import near_lists
-from diconet.weights import find
+from diconet.tours.one_tree import LARGEST, held_karp_bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,28 +32,57 @@ DEFAULT_MODEL = "tsp"
 
 _NEAR = 8
 _MANY = 1_000
+_HAIR = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tour(Solution):
     """A round trip: `tour` is a permutation of the cities that starts at city 0.
 
-    `value` is its length, and `optimum` that of a shortest tour where it is known.
+    `value` is its length by the metric `kind`, `optimum` that of a shortest tour where it is known,
+    and `bound` a length that no tour is below.
     """
 
     cities: np.ndarray
     tour: np.ndarray
     optimum: float | None = None
+    kind: str = "euclidean"
+
+    @cached_property
+    def bound(self) -> float | None:
+        """What Held and Karp prove, worked out when asked for; None where n is too large for it."""
+        if len(self.tour) > LARGEST or not np.isfinite(self.value):
+            return None
+        return min(held_karp_bound(Metric.of(self.cities, self.kind)), self.value)
 
     @property
     def gap(self) -> float | None:
-        """By how much, in percent, the tour is longer than a shortest one, where that is known."""
-        return None if not self.optimum else 100 * (self.value / self.optimum - 1)
+        """How much longer, relative to a shortest tour, this is; at most, if that is not known."""
+        least = self.optimum or self.bound
+        if least is None:
+            return None
+        return self.value / least - 1 if least > 0 else 0.0
 
     def quality(self) -> str:
         """The number of cities, and the gap if it is known."""
-        gap = "optimum not known" if self.gap is None else f"{self.gap:.2f}% above the optimum"
-        return f"{len(self.tour)} cities, {gap}"
+        text = f"{len(self.tour)} cities"
+        if self.gap is None:
+            return f"{text}, optimum not known"
+        if self.optimum is None and self.gap < _HAIR:
+            return f"{text}, proven optimal"
+        most = "" if self.optimum else "at most "
+        return f"{text}, {most}{100 * self.gap:.2f}% above the optimum"
+
+    def record(self) -> dict[str, Any]:
+        """Cities, length, optimum or bound, the gap to that, and the tour."""
+        return {
+            "cities": len(self.tour),
+            "value": self.value,
+            "optimum": self.optimum,
+            "bound": self.bound,
+            "gap": self.gap,
+            "tour": self.tour.tolist(),
+        }
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws the cities and the way through them."""
@@ -72,7 +105,7 @@ def tsp(
     cities: Any,
     *,
     refine: str = "2opt",
-    samples: int = 40,
+    samples: int = 200,
     kicks: float = 3.0,
     seconds: float | None = None,
     metric: str = "euclidean",
@@ -99,7 +132,8 @@ def tsp(
     )
     maps = [_Map.of(one, metric) for one in (cities if many else [cities])]
     seed = check_seed(seed)
-    network = model if isinstance(model, DiCoNet) else find(model or DEFAULT_MODEL)
+    parts = (EdgeMerge, PairMerge)
+    network = as_network(model, default=DEFAULT_MODEL, task="tours", parts=parts, device=device)
     signals, trees = _signals(maps, network, seed, device)
     how = _How(cast(Refine, refine), samples, kicks, seconds, seed or 0)
     tours = [
@@ -179,7 +213,7 @@ def _signals(
     if seed is not None:
         seeds = seeds_from(torch.Generator().manual_seed(seed), len(sets)).to(device)
     with torch.inference_mode():
-        outcome = network.to(device).eval()(sets, seeds)
+        outcome = network(sets, seeds)
         return outcome.answer.candidates(), labels_of(outcome.tree)
 
 
@@ -192,4 +226,4 @@ def _answer(one: _Map, tour: np.ndarray, tree: Partitions) -> Tour:
     if len(whole) > 2 and whole[-1] < whole[1]:
         whole[1:] = whole[1:][::-1]
     length = Metric.of(one.cities, one.kind).length(whole)
-    return Tour(length, tree.of_items(one.place), one.cities, whole, one.optimum)
+    return Tour(length, tree.of_items(one.place), one.cities, whole, one.optimum, one.kind)
