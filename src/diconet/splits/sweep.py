@@ -24,7 +24,7 @@ from diconet.segments import (
     segment_max,
 )
 from diconet.sets import SetBatch
-from diconet.splits.sweep_kernels import CUT_FEATURES, sweep_sets
+from diconet.splits.sweep_kernels import CUT_FEATURES, REGRETS, sweep_sets
 from diconet.tree import Cut
 
 SHARE_FEATURES = 12
@@ -35,7 +35,10 @@ _POWERS = (1 / 3, 1 / 2, 2 / 3)
 
 
 _SHARPNESS = 8.0
-"""Scale of the logits: thousands of cuts compete, and the best must be able to stand out soon."""
+"""Scale of what is learned: thousands of cuts compete, and the best must soon stand out."""
+
+_START = 50.0
+"""How strongly an untrained split prefers cuts that cost little, per unit of log cost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +107,7 @@ class SweepSplit(nn.Module):
         self.share = share
         self.max_positions = max_positions
         self.score = _mlp(CUT_FEATURES, width)
+        self.lean = nn.Parameter(torch.tensor([_START, 0.0, 0.0, 0.0]))
         self.shares = _mlp(SHARE_FEATURES, width // 2) if share == "learned" else None
 
     def candidates(self, sets: SetBatch) -> Candidates:
@@ -111,8 +115,9 @@ class SweepSplit(nn.Module):
         return candidates_of(sets, _budget(sets), max_positions=self.max_positions)
 
     def logits(self, candidates: Candidates) -> Float[Tensor, "cuts"]:
-        """How much each candidate is preferred."""
-        return _SHARPNESS * self.score(candidates.features).squeeze(1)
+        """How much each candidate is preferred: at first the cheaper it is, then as learned."""
+        lean = candidates.features[:, REGRETS] @ self.lean
+        return _SHARPNESS * self.score(candidates.features).squeeze(1) - lean
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         return self._cut(sets, seeds, 1)
@@ -160,7 +165,7 @@ class SweepSplit(nn.Module):
         first = ragged_arange(least, width)
         part = (items / sets.sizes)[owner]
         features = _share_features(first, budget[owner], part, candidates, chosen[owner], owner)
-        logits = self.shares(features).squeeze(1)
+        logits = self.shares(features).squeeze(1) - features[:, 0] - features[:, 3]
         pick, log_prob = _draw(logits, width, 1, None if seeds is None else mix(seeds, 7))
         return first[pick], log_prob
 
@@ -177,8 +182,12 @@ def sides_of(sets: SetBatch, candidates: Candidates, chosen: Int[Tensor, "sets"]
 
 
 def _mlp(inputs: int, width: int) -> nn.Sequential:
+    """Two hidden layers; zero until it has learned something."""
+    last = nn.Linear(width, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
     return nn.Sequential(
-        nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)
+        nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), last
     )
 
 

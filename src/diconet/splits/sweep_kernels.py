@@ -10,6 +10,9 @@ from numba import njit
 CUT_FEATURES = 24
 """Numbers that describe one candidate cut."""
 
+REGRETS = slice(18, 22)
+"""Those of them that say by how much (log) a cut costs more than the best of its set."""
+
 SMOOTH = 10
 AXES = 3
 DIRECTIONS = SMOOTH + 2 * AXES + 1
@@ -210,18 +213,21 @@ def _normalise(way):
 def _principal_axes(x, ways):
     """The leading axes by orthogonal iteration, started from the coordinates of most variance."""
     d = x.shape[1]
+    count = min(AXES, d)
     spread = x.T @ x
     axes = np.zeros((AXES, d), np.float32)
     by_variance = np.argsort(-np.diag(spread))
-    for a in range(AXES):
-        axes[a, by_variance[a % d]] = 1
+    for a in range(count):
+        axes[a, by_variance[a]] = 1
     for _ in range(12):
         axes = axes @ spread
-        for a in range(AXES):
+        for a in range(count):
             for b in range(a):
-                if b < d:
-                    axes[a] -= np.sum(axes[a] * axes[b]) * axes[b]
+                axes[a] -= np.sum(axes[a] * axes[b]) * axes[b]
             _normalise(axes[a])
+    for a in range(count, AXES):  # no more axes: the diagonals of those there are
+        axes[a] = axes[0] + axes[(a - count + 1) % count]
+        _normalise(axes[a])
     ways[SMOOTH : SMOOTH + AXES] = axes
 
 

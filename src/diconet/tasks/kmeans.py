@@ -6,7 +6,7 @@ import pickle
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from diconet.splits.sweep import Candidates
 from diconet.tree import PartitionTree
 
 
+@runtime_checkable
 class Points(Protocol):
     """Where the points come from."""
 
@@ -101,6 +102,39 @@ class Patches:
                 pixel = stack[image, top + place // 3, left + place % 3]
                 patches[rows, 3 * place : 3 * place + 3] = pixel
         return torch.from_numpy(patches / 255)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Points as they lie in a node deep in a tree: what is left after 0 to `depth` halvings.
+
+    Each halving keeps one side, by chance, of a median cut along the leading principal axis. So a
+    network that has seen only k = 2 has yet seen nodes of every level.
+    """
+
+    points: Points
+    depth: int = 3
+
+    @property
+    def num_features(self) -> int:
+        """Coordinates a point."""
+        return self.points.num_features
+
+    def draw(
+        self, num_sets: int, set_size: int, num_clusters: int, *, rng: torch.Generator
+    ) -> Float[Tensor, "items features"]:
+        """The points of so many nodes, all of one level."""
+        level = int(torch.randint(self.depth + 1, (), generator=rng))
+        x = self.points.draw(num_sets, set_size * 2**level, num_clusters, rng=rng)
+        x = x.reshape(num_sets, -1, self.num_features)
+        for _ in range(level):
+            centred = x - x.mean(1, keepdim=True)
+            axis = torch.linalg.eigh(centred.transpose(1, 2) @ centred)[1][:, :, -1:]
+            # an axis has no sign of its own: either half is as likely to be kept
+            sign = 2.0 * torch.randint(2, (num_sets, 1), generator=rng) - 1
+            order = (sign * (centred @ axis).squeeze(2)).argsort(1)[:, : x.shape[1] // 2]
+            x = x.gather(1, order[..., None].expand(-1, -1, self.num_features))
+        return x.flatten(0, 1)
 
 
 @lru_cache
