@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from diconet.check import TaskError, check_task
     from diconet.estimator import DiCoKMeans
     from diconet.model import DiCoNet
     from diconet.sets import SetBatch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from diconet.weights import load, save, shipped, shipped_names
 
 _HOME = {
+    "diconet.check": ("TaskError", "check_task"),
     "diconet.estimator": ("DiCoKMeans",),
     "diconet.model": ("DiCoNet",),
     "diconet.sets": ("SetBatch",),
@@ -54,9 +56,11 @@ __all__ = [
     "SetSplit",
     "Solution",
     "Task",
+    "TaskError",
     "Tour",
     "TrainConfig",
     "__version__",
+    "check_task",
     "convex_hull",
     "fold",
     "grow",
@@ -74,9 +78,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULE:
         raise AttributeError(f"module 'diconet' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE[name]), name)
-    globals()[name] = value
-    return value
+    module = import_module(_MODULE[name])
+    # All at once: the import has just put the module `diconet.train` where the function belongs.
+    globals().update({each: getattr(module, each) for each in _HOME[_MODULE[name]]})
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
