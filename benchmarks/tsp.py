@@ -180,7 +180,7 @@ def tsplib(models: dict[str, DiCoNet], folder: Path) -> Iterator[Record]:
         record: Record = {"file": instance.name, "optimum": instance.optimum}
         for name, model in models.items():
             for refine in ("none", "2opt", "lk"):
-                record[f"{name} {refine}"] = one(instance, model, refine).gap
+                record[f"{name} {refine}"] = 100 * one(instance, model, refine).gap
         records.append(record)
         yield record
     columns = [key for key in records[0] if " " in key]

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from diconet.cli import bench, demo, study
+from diconet.cli import bench, demo, solve, study
 
-FAMILIES = (study, bench, demo)
+FAMILIES = (solve, study, bench, demo)
 
 
 class Parser(argparse.ArgumentParser):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from diconet.io.source import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,16 +25,27 @@ class PisingerInstance:
 
 
 def read_pisinger(path: str | Path) -> list[PisingerInstance]:
-    """All instances of a file.
+    """All instances of a file."""
+    return parse_pisinger(Source.of(path))
+
+
+def is_pisinger(source: Source) -> bool:
+    """Whether the second line of a text counts items, as in no other format."""
+    start = [line for line in source.data[:4_096].splitlines() if line.strip()]
+    return len(start) > 1 and re.fullmatch(rb"n \d+", start[1].strip()) is not None
+
+
+def parse_pisinger(source: Source) -> list[PisingerInstance]:
+    """All instances of a file that was read.
 
     Each has a name, lines "n 50", "c 995", "z 8373" and "time 0.00", one line "number,value,weight,
     chosen" an item, and a line of dashes.
     """
-    lines = enumerate(Path(path).read_text().splitlines(), start=1)
-    return list(_instances(Path(path), ((number, line.strip()) for number, line in lines)))
+    lines = enumerate(source.text.splitlines(), start=1)
+    return list(_instances(source.name, ((number, line.strip()) for number, line in lines)))
 
 
-def _instances(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[PisingerInstance]:
+def _instances(file: str, lines: Iterator[tuple[int, str]]) -> Iterator[PisingerInstance]:
     for number, name in lines:
         if not name or name.startswith("-"):
             continue
@@ -43,11 +57,11 @@ def _instances(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Pisinge
         except (KeyError, ValueError, OverflowError):
             raise ValueError(
                 f"instance {name!r} must have lines n, c, z, time and n items of four integers;"
-                f" {path} does not, from line {number} on."
+                f" {file} does not, from line {number} on."
             ) from None
         except (StopIteration, RuntimeError):
             raise ValueError(
-                f"instance {name!r} must have all its items; {path} ends too early."
+                f"instance {name!r} must have all its items; {file} ends too early."
             ) from None
         _, values, weights, chosen = items.T
         yield PisingerInstance(

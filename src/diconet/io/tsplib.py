@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from diconet.io.output import write_whole
+from diconet.io.source import Source
+
 KINDS = ("EUC_2D", "CEIL_2D", "ATT", "GEO")
 """The edge weight types that are read."""
 
@@ -49,12 +52,16 @@ class TspInstance:
 
 def read_tsp(path: str | Path) -> TspInstance:
     """The cities of a .tsp file, in the order of the file."""
-    path = Path(path)
-    header, rows = _sections(path, "NODE_COORD_SECTION")
+    return parse_tsp(Source.of(path))
+
+
+def parse_tsp(source: Source) -> TspInstance:
+    """The cities of a file that was read, in its order."""
+    header, rows = _sections(source, "NODE_COORD_SECTION")
     kind = header.get("EDGE_WEIGHT_TYPE", "(none)")
     if kind not in KINDS:
         raise ValueError(
-            f"EDGE_WEIGHT_TYPE must be one of {', '.join(KINDS)}; {path.name} has {kind}."
+            f"EDGE_WEIGHT_TYPE must be one of {', '.join(KINDS)}; {source.name} has {kind}."
         )
     cities = []
     for row in rows:
@@ -65,21 +72,23 @@ def read_tsp(path: str | Path) -> TspInstance:
             cities.append((float(fields[1]), float(fields[2])))
         except ValueError:
             raise ValueError(
-                f"a line of NODE_COORD_SECTION must be a number, x and y; {path.name} has {row!r}."
+                f"a line of NODE_COORD_SECTION must be a number, x and y; {source.name} has"
+                f" {row!r}."
             ) from None
-    _check_dimension(path, header, len(cities))
-    return TspInstance(header.get("NAME", path.stem), kind, np.array(cities).reshape(-1, 2))
+    _check_dimension(source, header, len(cities))
+    name = header.get("NAME", Path(source.name).stem)
+    return TspInstance(name, kind, np.array(cities).reshape(-1, 2))
 
 
 def read_tour(path: str | Path) -> np.ndarray:
     """The first tour of a .tour file, as a permutation that counts from 0."""
-    path = Path(path)
-    header, rows = _sections(path, "TOUR_SECTION")
+    source = Source.of(path)
+    header, rows = _sections(source, "TOUR_SECTION")
     numbers = [int(number) for row in rows for number in row.split()]
     tour = np.array(numbers[: numbers.index(-1)] if -1 in numbers else numbers, dtype=np.int64) - 1
-    _check_dimension(path, header, len(tour))
+    _check_dimension(source, header, len(tour))
     if not np.array_equal(np.sort(tour), np.arange(len(tour))):
-        raise ValueError(f"a tour must name every city once; {path.name} does not.")
+        raise ValueError(f"a tour must name every city once; {source.name} does not.")
     return tour
 
 
@@ -89,13 +98,13 @@ def write_tour(path: str | Path, tour: np.ndarray, *, name: str, comment: str = 
     lines += [f"COMMENT : {comment}"] if comment else []
     lines += [f"DIMENSION : {len(tour)}", "TOUR_SECTION"]
     lines += [str(int(city) + 1) for city in tour]
-    Path(path).write_text("\n".join([*lines, "-1", "EOF", ""]))
+    write_whole(path, "\n".join([*lines, "-1", "EOF", ""]).encode())
 
 
-def _sections(path: Path, section: str) -> tuple[dict[str, str], list[str]]:
+def _sections(source: Source, section: str) -> tuple[dict[str, str], list[str]]:
     """The header of a file, and the lines of one section."""
     header: dict[str, str] = {}
-    lines = iter(path.read_text().splitlines())
+    lines = iter(source.text.splitlines())
     for line in lines:
         key, _, value = line.partition(":")
         if key.strip() == section:
@@ -104,7 +113,7 @@ def _sections(path: Path, section: str) -> tuple[dict[str, str], list[str]]:
     else:
         kind = header.get("EDGE_WEIGHT_TYPE")
         reason = f" (EDGE_WEIGHT_TYPE {kind} is not read)" if kind not in (None, *KINDS) else ""
-        raise ValueError(f"a TSPLIB file must have a {section}; {path.name} has none{reason}.")
+        raise ValueError(f"a TSPLIB file must have a {section}; {source.name} has none{reason}.")
     rows = []
     for line in lines:
         text = line.strip()
@@ -115,9 +124,9 @@ def _sections(path: Path, section: str) -> tuple[dict[str, str], list[str]]:
     return header, rows
 
 
-def _check_dimension(path: Path, header: dict[str, str], found: int) -> None:
+def _check_dimension(source: Source, header: dict[str, str], found: int) -> None:
     wanted = header.get("DIMENSION", str(found))
     if wanted != str(found):
         raise ValueError(
-            f"DIMENSION must count the cities; {path.name} says {wanted}, has {found}."
+            f"DIMENSION must count the cities; {source.name} says {wanted}, has {found}."
         )
