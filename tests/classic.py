@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 
@@ -31,7 +32,7 @@ def exact_hull_merge(level: Level, below: Ordered | None, target: object) -> Ord
     node = joined(pairs)
     bounds = node.offsets.tolist()
     rows, sizes = [], []
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in pairwise(bounds):
         corners = torch.from_numpy(hull_of(node.items[start:stop].double().numpy()))
         rows.append(start + corners)
         sizes.append(len(corners))

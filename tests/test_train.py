@@ -138,7 +138,7 @@ def test_shards_of_a_batch_are_the_batch(rng: torch.Generator) -> None:
 
 def test_a_few_examples_can_be_learned_by_heart(tmp_path: Path) -> None:
     class Few(HullTask):
-        def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator):  # noqa: ANN202
+        def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator):
             return super().sample(num_sets, 6, rng=torch.Generator().manual_seed(0))
 
     torch.manual_seed(0)
@@ -158,7 +158,7 @@ def test_the_regulariser_alone_balances_a_split() -> None:
     from diconet.tree import grow
 
     class Silent(HullTask):
-        def reward(self, sets, solution):  # noqa: ANN001, ANN202
+        def reward(self, sets, solution):
             return torch.zeros(len(sets))
 
     torch.manual_seed(0)

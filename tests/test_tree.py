@@ -49,7 +49,7 @@ def test_exact_merge_survives_duplicates_and_lines(rng: torch.Generator) -> None
         assert a == b
 
 
-def _corners(sets: SetBatch, cycles) -> list[set[tuple[float, ...]]]:  # noqa: ANN001
+def _corners(sets: SetBatch, cycles) -> list[set[tuple[float, ...]]]:
     corners = sets.items[cycles.rows(sets)].split(cycles.sizes.tolist())
     return [{tuple(p) for p in corner.tolist()} for corner in corners]
 
