@@ -31,6 +31,19 @@ class LinearScores(nn.Module):
         return x @ self.weights
 
 
+class CountedNet(nn.Module):
+    """A network that notes how many sets it was last shown."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self.seen = 0
+
+    def forward(self, sets: SetBatch, x: Tensor) -> Tensor:
+        self.seen = len(sets)
+        return self.network(sets, x)
+
+
 def expected_reward(split: FillSplit, items: Tensor, capacity: float, to_go: int) -> Tensor:
     """The expected value over all orders in which the items can be drawn, call after call."""
     if len(items) == 0:
@@ -112,6 +125,20 @@ def test_a_set_gets_the_same_answer_alone_or_in_a_batch(rng):
         single = model(alone, seeds[i : i + 1])
         assert torch.equal(single.solution.places, together.solution.unpack()[i])
         torch.testing.assert_close(single.tree.log_prob[0], together.tree.log_prob[i])
+
+
+def test_copies_of_a_set_are_scored_once_and_answered_each(rng):
+    torch.manual_seed(0)
+    counted = CountedNet(SimilarityNet(3, 8, 2))
+    model = DiCoNet(FillSplit(counted, num_splits=0), PackMerge(), depth=1)
+    sets = KnapsackTask().sample(3, 12, rng=rng)
+    copies = sets.repeat(4)
+    seeds = seeds_from(rng, 12)
+    together = model(copies, seeds)
+    assert counted.seen == 3
+    for i in range(12):
+        alone = model(sets.take(torch.tensor([i // 4])).repeat(1), seeds[i : i + 1])
+        torch.testing.assert_close(alone.tree.log_prob[0], together.tree.log_prob[i])
 
 
 @settings(max_examples=40, deadline=None)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from diconet.greedy import ROOM, TO_COME, VALUE, WEIGHT
 from diconet.noise import gumbel, mix
-from diconet.segments import segment_max, segment_sort
+from diconet.segments import index_of, ragged_arange, segment_max, segment_sort
 from diconet.sets import SetBatch
 from diconet.splits.similarity import padded_rows, size_groups
 from diconet.tree import Cut
@@ -38,7 +38,7 @@ class FillSplit(nn.Module):
         at_root = sets.context.shape[1] == 1
         to_go = torch.full_like(capacity, self.num_splits) if at_root else sets.context[:, TO_COME]
         budget = torch.where(to_go > 0, self.alpha * capacity, capacity)
-        scores = self.network(sets, fill_inputs(sets, budget))
+        scores = self._scores(sets, budget)
         keys = scores.detach()
         if seeds is not None:
             keys = keys + gumbel(mix(seeds[sets.owner], sets.position))
@@ -54,6 +54,25 @@ class FillSplit(nn.Module):
         contexts[:, 1, TO_COME] = to_go - 1
         closed = torch.stack([torch.ones_like(to_go, dtype=torch.bool), to_go <= 0], 1)
         return Cut(side, log_prob, contexts=contexts, closed=closed)
+
+    def _scores(self, sets: SetBatch, budget: Float[Tensor, "sets"]) -> Float[Tensor, "items"]:
+        """One score an item; the samples of one input, alike until the first draw, share them."""
+        first, which = runs_of_equals(sets)
+        some = sets.take(first)
+        scores = self.network(some, fill_inputs(some, budget[first]))
+        return scores[ragged_arange(some.offsets[:-1][which], sets.sizes)]
+
+
+def runs_of_equals(sets: SetBatch) -> tuple[Int[Tensor, "runs"], Int[Tensor, "sets"]]:
+    """The first set of every run of equal neighbours, and the run that each set is in."""
+    size = int(sets.sizes[0]) if len(sets) else 0
+    if len(sets) < 2 or bool((sets.sizes != size).any()):
+        every = torch.arange(len(sets), device=sets.sizes.device)
+        return every, every
+    rows = torch.cat([sets.items.reshape(len(sets), -1), sets.context], 1)
+    new = torch.ones(len(sets), dtype=torch.bool, device=rows.device)
+    new[1:] = (rows[1:] != rows[:-1]).any(1)
+    return index_of(new), new.long().cumsum(0) - 1
 
 
 def fill_inputs(sets: SetBatch, budget: Float[Tensor, "sets"]) -> Float[Tensor, "items 3"]:
