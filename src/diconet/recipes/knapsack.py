@@ -80,7 +80,7 @@ class Settings:
 
 def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
     """Trains a network from the reward alone, in the folder `run`."""
-    test = {size: _Test.of(size, 200, seed=9) for size in SIZES}
+    test = {size: _Test.of(size, 64, seed=9) for size in SIZES}
 
     def ratios(model: DiCoNet) -> dict[str, float]:
         model.eval()
