@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from diconet.answers import Sequences
+from diconet.check import check_task
 from diconet.greedy import VALUE, WEIGHT, fractional_bound, ratio_of, worth
 from diconet.references.knapsack import greedy_that_skips, greedy_that_stops, noisy_ratio, pilot
 from diconet.sets import SetBatch
@@ -100,6 +101,10 @@ def test_the_bound_is_never_below_the_optimum_and_rivals_never_above_it(rng):
     assert bool((noisy >= skips).all())
     assert bool((forced >= skips).all())
     assert noisy.mean() > skips.mean()
+
+
+def test_the_task_keeps_the_contract():
+    check_task(KnapsackTask())
 
 
 @pytest.mark.parametrize(("name", "value"), [("unit", 0.0), ("least_power", 0.0)])
