@@ -10,7 +10,7 @@ from diconet.sets import SetBatch
 
 
 def test_cost_of_a_hand_made_partition() -> None:
-    """(0,0), (2,0) | (5,1), (5,5), (5,0): 1 + 1, and around the mean (5, 2): 1 + 9 + 4. In all 16."""
+    """(0,0), (2,0) | (5,1), (5,5), (5,0): 1 + 1, and around (5, 2) 1 + 9 + 4: in all 16."""
     points = torch.tensor([[0.0, 0.0], [5.0, 1.0], [2.0, 0.0], [5.0, 5.0], [5.0, 0.0]])
     sets = SetBatch.of([points, points + 100])
     labels = torch.tensor([0, 1, 0, 1, 1, 0, 0, 0, 0, 0])
