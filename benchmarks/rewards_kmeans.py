@@ -1,0 +1,181 @@
+"""K-means: training steps a second, time and memory as the input grows, and points of other kinds.
+
+scikit-learn runs beside ours on the same points. Times are of the processor, the least of several
+runs; the growth exponent is the slope of log time over log size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.datasets import load_digits, load_iris
+
+from diconet.clusters import cost_of
+from diconet.credit import move_loss, node_loss, tree_loss
+from diconet.model import DiCoNet
+from diconet.references import kmeans as references
+from diconet.sets import SetBatch
+from diconet.solve.kmeans import kmeans
+from diconet.splits.graph import GraphSplit
+from diconet.splits.sweep import SweepSplit
+from diconet.tasks.kmeans import Gaussian, KMeansTask, Patches
+from diconet.train import TrainConfig, batch_at
+from diconet.tree import Growth
+
+SIZES = (1_000, 10_000, 100_000)
+NUM_CLUSTERS = 16
+
+
+def best_time(run: Callable[[], Any], repeats: int) -> float:
+    """Seconds of processor time, the least of several runs: the machine may be shared."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def training(repeats: int) -> list[dict[str, Any]]:
+    """Steps a second of each estimator, at 32 sets of 80 points and 8 samples."""
+    task = KMeansTask(Gaussian(2))
+    config = TrainConfig(batch_size=32, tree_samples=8, min_size=80, max_size=80)
+    batch = batch_at(0, task, None, config, 0, 1)
+    torch.manual_seed(0)
+    graph = DiCoNet(GraphSplit(2, width=32, num_layers=6), depth=2)
+    sweep = DiCoNet(SweepSplit(), growth=Growth())
+    records = []
+    for name, model, loss in (
+        ("graph, REINFORCE over trees", graph, tree_loss),
+        ("graph, effect of moving a point", graph, move_loss),
+        ("sweep, credit node by node", sweep, node_loss),
+    ):
+
+        def step(model: DiCoNet = model, loss: Any = loss) -> None:
+            loss(model, task, batch, config)[0].backward()
+
+        step()
+        rate = 1 / best_time(step, repeats)
+        records.append({"what": "training", "network": name, "steps_per_second": rate})
+    return records
+
+
+def solving(repeats: int, sizes: tuple[int, ...] = SIZES) -> list[dict[str, Any]]:
+    """Seconds, cost and peak memory beside scikit-learn's, on points in 64 overlapping clusters."""
+    kmeans(np.random.default_rng(0).random((64, 2)), 4)  # compiles
+    ways: dict[str, Callable[[np.ndarray], float]] = {
+        "diconet.kmeans": lambda x: float(kmeans(x, NUM_CLUSTERS).value),  # type: ignore[union-attr]
+        "scikit-learn, 10 starts": lambda x: _scikit(KMeans, x, 10),
+        "scikit-learn, one start": lambda x: _scikit(KMeans, x, 1),
+        "scikit-learn, mini-batch": lambda x: _scikit(MiniBatchKMeans, x, 3),
+    }
+    records = []
+    for name, way in ways.items():
+        times = []
+        for size in sizes:
+            points = _points(size)
+            value = way(points)
+            times.append(best_time(lambda w=way, p=points: w(p), repeats))  # type: ignore[misc]
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            record = {"what": "solving", "by": name, "n": size, "seconds": times[-1]}
+            records.append({**record, "cost_a_point": value / size, "peak_gb_so_far": peak})
+        slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0]) if len(sizes) > 1 else None
+        records[-1]["exponent"] = slope
+    return records
+
+
+def _scikit(cls: Any, points: np.ndarray, starts: int) -> float:
+    return float(cls(NUM_CLUSTERS, n_init=starts, random_state=0).fit(points).inertia_)
+
+
+def _points(size: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    centres = rng.random((64, 2))
+    return centres[rng.integers(64, size=size)] + 0.05 * rng.standard_normal((size, 2))
+
+
+def elsewhere() -> list[dict[str, Any]]:
+    """Cost over that of ten starts of Lloyd, on points that no column of the paper has."""
+    rng = torch.Generator().manual_seed(0)
+    digits, iris = load_digits().data / 16, load_iris().data
+    patches = Patches.photographs().draw(1, 2_000, 1, rng=rng)
+    kinds: dict[str, tuple[list[torch.Tensor], tuple[int, ...]]] = {
+        "uneven clusters, d=2": (_uneven(2, rng), (5, 12)),
+        "uneven clusters, d=10": (_uneven(10, rng), (5, 12)),
+        "uniform square": ([torch.rand(500, 2, generator=rng) for _ in range(20)], (3, 7, 16)),
+        "iris": ([torch.from_numpy(iris).float()], (3, 7)),
+        "digits": ([torch.from_numpy(digits).float()], (10, 23)),
+        "photographs": ([patches], (7, 24)),
+    }
+    records = []
+    for kind, (clouds, counts) in kinds.items():
+        for k in counts:
+            sets = SetBatch.of(clouds, torch.full((len(clouds), 1), float(k)))
+            bar = cost_of(sets, references.lloyd(sets)).mean()
+            arrays = [points.numpy() for points in clouds]
+            found = {
+                "tree": [kmeans(x, k, lloyd=0) for x in arrays],
+                "tree_and_lloyd_5": [kmeans(x, k) for x in arrays],
+            }
+            record: dict[str, Any] = {"what": "elsewhere", "points": kind, "k": k}
+            for name, answers in found.items():
+                record[name] = np.mean([a.value for a in answers]) / bar.item()  # type: ignore[union-attr]
+            for name, labels in {
+                "bisecting": references.bisecting(sets),
+                "one_start": references.lloyd(sets, restarts=1),
+            }.items():
+                record[name] = (cost_of(sets, labels).mean() / bar).item()
+            records.append(record)
+    return records
+
+
+def _uneven(features: int, rng: torch.Generator) -> list[torch.Tensor]:
+    task = KMeansTask(Gaussian(features, uneven=0.7), (12,))
+    return task.sample(20, 300, rng=rng).unpack()
+
+
+def measure(repeats: int = 3, sizes: tuple[int, ...] = SIZES) -> list[dict[str, Any]]:
+    """Everything about k-means, as flat records."""
+    return training(repeats) + solving(repeats, sizes) + elsewhere()
+
+
+def show(records: list[dict[str, Any]]) -> None:
+    for what in dict.fromkeys(record["what"] for record in records):
+        some = [{k: v for k, v in r.items() if k != "what"} for r in records if r["what"] == what]
+        table = Table(title=f"K-means: {what}", title_justify="left")
+        names = list(dict.fromkeys(name for record in some for name in record))
+        for name in names:
+            table.add_column(name, justify="right")
+        for record in some:
+            cells = (record.get(name, "") for name in names)
+            table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in cells))
+        Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    records = measure(options.repeats, tuple(options.sizes))
+    if options.json:
+        print(json.dumps(records))
+    else:
+        show(records)
+
+
+if __name__ == "__main__":
+    main()

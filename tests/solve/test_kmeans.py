@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+
+from diconet.solve.kmeans import Clusters, kmeans
+
+
+def blobs(k: int, each: int = 20, features: int = 2, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    centres = rng.random((k, 1, features)) * 10
+    return (centres + 0.05 * rng.standard_normal((k, each, features))).reshape(-1, features)
+
+
+def test_labels_centres_and_value_fit_together() -> None:
+    points = blobs(5)
+    found = kmeans(points, 5)
+    assert isinstance(found, Clusters)
+    assert found.labels.shape == (100,)
+    by_hand = 0.0
+    for c in range(5):
+        mine = points[found.labels == c]
+        assert found.centers[c] == pytest.approx(mine.mean(0))
+        by_hand += np.square(mine - mine.mean(0)).sum()
+    assert found.value == pytest.approx(by_hand)
+    assert found.sizes.tolist() == [20] * 5
+    assert "5 clusters" in repr(found)
+
+
+@pytest.mark.parametrize("k", [3, 6, 11])
+def test_well_parted_blobs_cost_what_lloyd_costs(k: int) -> None:
+    points = blobs(k, features=6, seed=k)
+    bar = KMeans(k, n_init=10, random_state=0).fit(points).inertia_
+    assert kmeans(points, k, lloyd=0).value <= 1.01 * bar  # type: ignore[union-attr]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(1, 14),
+    data=st.data(),
+    decimals=st.integers(0, 2),
+    scale=st.sampled_from([1e-12, 1.0, 1e12]),
+)
+def test_never_an_empty_cluster(n: int, data: st.DataObject, decimals: int, scale: float) -> None:
+    k = data.draw(st.integers(1, n))
+    rng = np.random.default_rng(n)
+    points = scale * rng.random((n, 2)).round(decimals)
+    found = kmeans(points, k, seed=data.draw(st.sampled_from([None, 1])))
+    assert np.unique(found.labels).tolist() == list(range(k))  # type: ignore[union-attr]
+    assert len(found.tree[-1]) == n  # type: ignore[union-attr]
+
+
+def test_many_sets_are_solved_as_one_batch_with_a_k_each() -> None:
+    clouds = [blobs(4), blobs(3, each=7, seed=2)]
+    together = kmeans(clouds, [4, 3])
+    assert isinstance(together, list)
+    for points, k, found in zip(clouds, (4, 3), together, strict=True):
+        alone = kmeans(points, k)
+        assert isinstance(alone, Clusters)
+        assert found.labels.tolist() == alone.labels.tolist()
+
+
+def test_place_and_scale_of_the_points_do_not_matter() -> None:
+    points = blobs(6, seed=4)
+    here, there = kmeans(points, 6), kmeans(points * 1e6 + 1e8, 6)
+    assert here.labels.tolist() == there.labels.tolist()  # type: ignore[union-attr]
+
+
+def test_more_lloyd_steps_never_cost_more() -> None:
+    points = np.random.default_rng(0).random((300, 2))
+    values = [kmeans(points, 12, lloyd=steps).value for steps in (0, 1, 5, 50)]  # type: ignore[union-attr]
+    assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("points", "k", "message"),
+    [
+        ([[0, 0], [1, 1]], 3, "k must be at most the number of points, 2; got 3"),
+        ([[0, 0], [1, 1]], 0, "k must be a whole number of at least 1; got 0"),
+        ([[0, 0], [1, 1]], 1.5, r"k must be a whole number of at least 1; got 1\.5"),
+        ([0, 1, 2], 2, r"points must have shape \(n, d\); got \(3,\)"),
+        ([[0, float("nan")]], 1, r"points must be finite; got nan at \(0, 1\)"),
+    ],
+)
+def test_says_what_is_wrong_with_the_input(points: object, k: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kmeans(points, k)  # type: ignore[arg-type]
