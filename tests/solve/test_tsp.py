@@ -61,7 +61,7 @@ def test_refinement_only_shortens() -> None:
     values = [
         one(cities, refine=refine, model=control()).value for refine in ("none", "2opt", "lk")
     ]
-    assert values[0] > values[1] > values[2]
+    assert values[0] > values[1] >= values[2]
 
 
 def test_beyond_a_thousand_cities_fragments_are_joined_by_search() -> None:

@@ -31,7 +31,7 @@ DEFAULT_MODEL = "tsp"
 """The shipped network that answers where none is asked for."""
 
 _NEAR = 8
-_MANY = 1_000
+_MANY = 500
 _HAIR = 1e-9
 
 
@@ -115,7 +115,7 @@ def tsp(
 ) -> Tour | list[Tour]:
     """A short round trip through (n, 2) cities, or through each of several such arrays.
 
-    A network says which edges belong to the tour; up to 1,000 cities, the best of `samples` noisy
+    A network says which edges belong to the tour; up to 500 cities, the best of `samples` noisy
     greedy readings of that is taken, beyond that, one whose fragments are joined by a search. Then
     `refine` shortens it: "none", "2opt" (2-opt and Or-opt), or "lk" (Lin-Kernighan with so many
     `kicks` a city, ended early after `seconds`). A `TspInstance` read from a file brings its own
