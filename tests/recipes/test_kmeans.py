@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from diconet.model import DiCoNet
+from diconet.presets import names, read_settings
+from diconet.recipes import kmeans as recipe
+from diconet.recipes import kmeans_table as table
+from diconet.references import kmeans as references
+from diconet.sets import SetBatch
+from diconet.splits.sweep import SweepSplit
+from diconet.tasks.kmeans import Gaussian, KMeansTask
+from diconet.train import TrainConfig
+from diconet.tree import Growth
+from diconet.weights import load
+
+
+def test_reproduce_gives_every_cell_of_the_paper_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(table.CIFAR_VARIABLE, raising=False)
+    sweep = {"Sweep": table.labels_by(DiCoNet(SweepSplit(8), growth=Growth()))}
+    monkeypatch.setattr(table, "rows", lambda data, k: {"DiCoNet": sweep["Sweep"], **sweep})
+    records = recipe.reproduce(num_sets=2, seed=3)
+    cells = {(r["row"], r["column"]): r for r in records}
+    assert len(cells) == len(records) == 3 * 9
+    cell = cells["DiCoNet / Lloyd", "Gaussian (d=10) k=8"]
+    assert cell["paper"] == 6.3
+    assert cell["ours"] == pytest.approx(1, abs=0.2)
+    assert cells["DiCoNet / Rec. Lloyd", "Gaussian (d=2) k=4"]["paper"] == 0.9
+    # without CIFAR-10 the last columns are of photographs, of which the paper has none
+    assert cells["DiCoNet / Lloyd", "photograph patches k=16"]["paper"] is None
+    assert cells["Sweep / Lloyd", "Gaussian (d=2) k=4"]["paper"] is None
+
+
+def test_lloyd_over_lloyd_is_one_and_more_starts_cost_less() -> None:
+    sets = KMeansTask(Gaussian(2), (8,)).sample(6, 160, rng=torch.Generator().manual_seed(0))
+    ten, one = (
+        table.costs(lambda s, r=r: references.lloyd(s, restarts=r), sets).mean() for r in (10, 1)
+    )
+    assert ten <= one
+    recursive = table.costs(references.recursive_lloyd, sets).mean()
+    assert recursive > ten
+
+
+def test_min_cost_control_finds_three_pairs_whatever_grows_the_tree() -> None:
+    points = torch.tensor([[0.0], [0.1], [1.0], [1.1], [9.0], [9.1]])
+    sets = SetBatch.of([points], torch.tensor([[3.0]]))
+    by_points = table.labels_by(references.min_cost("proportional"))(sets)
+    best_first = table.labels_by(references.min_cost("halved"), best_first=True)(sets)
+    for labels in (by_points, best_first):
+        assert [len(pair.unique()) for pair in labels.split(2)] == [1, 1, 1]
+        assert len(labels.unique()) == 3
+
+
+@pytest.mark.parametrize("network", ["sweep", "graph", "softmax"])
+def test_training_writes_weights_that_load_and_solve(network: str, tmp_path: Path) -> None:
+    settings = recipe.Settings(
+        network=network,  # type: ignore[arg-type]
+        stages=None if network == "sweep" else (2, 4) if network == "graph" else (4,),
+        width=8,
+        num_layers=2,
+        points_each=6,
+        train=TrainConfig(
+            steps=2, batch_size=2, tree_samples=2, min_size=30, max_size=40, split_optimiser="adam"
+        ),
+    )
+    trained = recipe.train_model(settings, tmp_path, quiet=True)
+    again = load(tmp_path / "weights.safetensors")
+    sets = KMeansTask(Gaussian(2), (4,)).sample(2, 40, rng=torch.Generator().manual_seed(0))
+    trained.load_state_dict(again.state_dict())
+    assert table.labels_by(again)(sets).tolist() == table.labels_by(trained.eval())(sets).tolist()
+
+
+def test_every_preset_reads() -> None:
+    assert {"paper", "small"} <= set(names("kmeans"))
+    for name in names("kmeans"):
+        read_settings(recipe.Settings, "kmeans", name, [])
+    paper = read_settings(recipe.Settings, "kmeans", "paper", [])
+    assert (paper.width, paper.num_layers, paper.train.batch_size) == (32, 20, 256)
+
+
+def test_refuses_stages_that_no_balanced_tree_has() -> None:
+    with pytest.raises(ValueError, match="stages must be powers of 2 of at least 2; got 6"):
+        recipe.Settings(network="graph", stages=(6,))
+    recipe.Settings(network="graph", stages=(8,))
