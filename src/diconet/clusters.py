@@ -51,7 +51,7 @@ def move_gains(
 def lloyd_steps(sets: SetBatch, labels: Int[Tensor, "items"], steps: int) -> Int[Tensor, "items"]:
     """So many rounds of Lloyd's algorithm: means of the clusters, then each point to the nearest.
 
-    A cluster never runs empty: a round that would empty one is not made in that set.
+    Fewer if nothing moves any more. A cluster never runs empty: a round that would empty one is not made in that set.
     """
     k = sets.owner.new_zeros(len(sets)).scatter_reduce(0, sets.owner, labels + 1, "amax")
     width = int(k.max())
@@ -70,5 +70,8 @@ def lloyd_steps(sets: SetBatch, labels: Int[Tensor, "items"], steps: int) -> Int
             nearest[part] = far.argmin(1)
         after = torch.bincount(sets.owner * width + nearest, minlength=len(count))
         emptied = ((after == 0) & (count > 0)).reshape(len(sets), width).any(1)
-        labels = torch.where(emptied[sets.owner], labels, nearest)
+        moved = torch.where(emptied[sets.owner], labels, nearest)
+        if torch.equal(moved, labels):
+            break
+        labels = moved
     return labels

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,10 +107,10 @@ def _planar(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def kmeans(
     points: Any,
-    k: int | Sequence[int],
+    k: int | Sequence[int] | np.ndarray,
     *,
     lloyd: int = 5,
-    model: str | DiCoNet | None = None,
+    model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Clusters | list[Clusters]:

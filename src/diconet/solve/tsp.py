@@ -109,7 +109,7 @@ def tsp(
     kicks: float = 3.0,
     seconds: float | None = None,
     metric: str = "euclidean",
-    model: str | DiCoNet | None = None,
+    model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Tour | list[Tour]:

@@ -1,0 +1,53 @@
+"""A network for each task, small and untrained: for what does not depend on the weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from diconet.merges.edges import EdgeMerge
+from diconet.merges.triples import TripleJudge, TripleMerge
+from diconet.model import DiCoNet
+from diconet.splits import MedianSplit
+from diconet.splits.across import AcrossSplit
+from diconet.splits.sweep import SweepSplit
+from diconet.splits.takeleave import TakeLeave
+from diconet.tree import Growth
+from diconet.weights import save
+
+
+def hull_network() -> DiCoNet:
+    torch.manual_seed(0)
+    return DiCoNet(MedianSplit(), TripleMerge(TripleJudge()), Growth(leaf_size=8))
+
+
+def kmeans_network() -> DiCoNet:
+    torch.manual_seed(0)
+    return DiCoNet(SweepSplit(8), growth=Growth())
+
+
+def knapsack_network() -> DiCoNet:
+    torch.manual_seed(0)
+    return DiCoNet(TakeLeave(8), growth=Growth())
+
+
+def tsp_network() -> DiCoNet:
+    torch.manual_seed(0)
+    return DiCoNet(AcrossSplit(), EdgeMerge.fresh(8, 2), Growth(leaf_size=20))
+
+
+NETWORKS = {
+    "hull": hull_network,
+    "kmeans": kmeans_network,
+    "knapsack": knapsack_network,
+    "tsp": tsp_network,
+}
+
+
+def save_networks(folder: Path) -> dict[str, str]:
+    """Each network as a weights file, by task."""
+    paths = {task: folder / f"{task}.safetensors" for task in NETWORKS}
+    for task, make in NETWORKS.items():
+        save(make(), paths[task])
+    return {task: str(path) for task, path in paths.items()}
