@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from diconet.cli import bench, demo, solve, study
+from diconet.cli import bench, demo, see, solve, study
 
-FAMILIES = (solve, study, bench, demo)
+FAMILIES = (solve, study, bench, see, demo)
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull
+
+pytest.importorskip("fastapi", reason="the web extra is not installed")
+pytest.importorskip("httpx2", reason="the test client needs httpx2")
+
+from fastapi.testclient import TestClient
+
+from diconet.web.app import MOST_ITEMS, create_app
+from diconet.weights import shipped_names
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    return TestClient(create_app())
+
+
+def needs(task: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(task not in shipped_names(), reason=f"no shipped weights {task}")
+
+
+def test_the_page_stands_on_its_own(client: TestClient) -> None:
+    """No script, style, font or picture comes from anywhere else."""
+    page = client.get("/")
+    assert page.status_code == 200
+    text = page.text.replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in text
+    assert "@import" not in text
+
+
+def test_the_same_seed_draws_the_same_points(client: TestClient) -> None:
+    def drawn(seed: int) -> list[list[float]]:
+        return client.get("/api/sample", params={"task": "tsp", "n": 9, "seed": seed}).json()[
+            "points"
+        ]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert np.array(drawn(1)).shape == (9, 2)
+
+
+@needs("hull")
+def test_a_hull_comes_with_every_step(client: TestClient) -> None:
+    points = client.get("/api/sample", params={"task": "hull", "n": 40}).json()["points"]
+    found = client.post("/api/solve", json={"task": "hull", "points": points}).json()
+    last = found["stages"][-1]
+    assert set(last["cycles"][0]["items"]) == set(ConvexHull(points).vertices.tolist())
+    assert found["value"] == pytest.approx(ConvexHull(points).volume)
+    sizes = [len(set(stage["parts"])) for stage in found["stages"]]
+    deepest = sizes.index(max(sizes))
+    assert sizes[: deepest + 1] == sorted(sizes[: deepest + 1])
+    assert sizes[deepest:] == sorted(sizes[deepest:], reverse=True)
+    for stage in found["stages"]:
+        for cycle in stage["cycles"]:
+            assert {stage["parts"][i] for i in cycle["items"]} == {cycle["part"]}
+
+
+@needs("kmeans")
+def test_clusters_end_with_their_centres(client: TestClient) -> None:
+    points = client.get("/api/sample", params={"task": "kmeans", "n": 60, "k": 5}).json()["points"]
+    found = client.post("/api/solve", json={"task": "kmeans", "points": points, "k": 5}).json()
+    last = found["stages"][-1]
+    assert len(last["marks"]) == len(set(last["parts"])) == 5
+
+
+@needs("knapsack")
+def test_a_knapsack_fills_up(client: TestClient) -> None:
+    body = {"task": "knapsack", "points": [[1, 1], [2, 5], [3, 3], [9, 99]], "capacity": 5}
+    found = client.post("/api/solve", json=body).json()
+    assert found["value"] == 8
+    assert [part >= 0 for part in found["stages"][-1]["parts"]] == [False, True, True, False]
+
+
+@needs("tsp")
+def test_a_tour_visits_all(client: TestClient) -> None:
+    points = client.get("/api/sample", params={"task": "tsp", "n": 30}).json()["points"]
+    found = client.post("/api/solve", json={"task": "tsp", "points": points}).json()
+    assert sorted(found["stages"][-1]["cycles"][0]["items"]) == list(range(30))
+
+
+@needs("kmeans")
+def test_what_cannot_be_solved_is_said_in_a_line(client: TestClient) -> None:
+    body = {"task": "kmeans", "points": [[0, 0], [1, 1]], "k": 3}
+    reply = client.post("/api/solve", json=body)
+    assert reply.status_code == 422
+    assert reply.json()["detail"] == "k must be at most the number of points, 2; got 3."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"task": "sudoku", "points": []},
+        {"task": "hull", "points": [[0, "a"]]},
+        {"task": "hull", "points": [[0, 0, 0]]},
+        {"task": "hull", "points": [[0, 0]] * (MOST_ITEMS + 1)},
+        {"task": "hull"},
+    ],
+    ids=["unknown task", "no number", "three columns", "too many", "no points"],
+)
+def test_nonsense_is_refused(client: TestClient, body: dict[str, object]) -> None:
+    assert client.post("/api/solve", json=body).status_code == 422
