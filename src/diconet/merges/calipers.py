@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diconet.segments import cross, segment_sort
+from diconet.segments import cross, segment_argmax, segment_sort
 from diconet.sets import SetBatch
 
 NOBODY = -1
@@ -75,8 +75,7 @@ def caliper_edges(pairs: SetBatch, points: Float[Tensor, "items 2"]) -> Edges:
     calipers touch at once.
     """
     after, before = _around(pairs)
-    step = points[after[:-1]] - points
-    order = segment_sort(torch.atan2(step[:, 1], step[:, 0]), pairs.owner // 2)
+    order = _by_direction(pairs, points[after[:-1]] - points, before[:-1])
     touched = [_touched(pairs, order, after, side) for side in (0, 1)]
 
     tail = order
@@ -105,6 +104,32 @@ def _around(cycles: SetBatch) -> tuple[Int[Tensor, "items_and_one"], Int[Tensor,
     after = start + (cycles.position + 1) % size
     before = start + (cycles.position - 1) % size
     return torch.cat([after, nobody]), torch.cat([before, nobody])
+
+
+def _by_direction(
+    pairs: SetBatch, step: Float[Tensor, "items 2"], before: Int[Tensor, "items"]
+) -> Int[Tensor, "items"]:
+    """The rows of each node by the direction in which their polygon goes on from them.
+
+    Directions are summed up from turn to turn, none of them to the right, so that each polygon's
+    own order holds even where its corners are in line and rounding would have it otherwise.
+    """
+    last = step[before]
+    cross = last[:, 0] * step[:, 1] - last[:, 1] * step[:, 0]
+    turn = torch.atan2(cross, (last * step).sum(1))
+    turn = torch.where(turn < -torch.pi / 2, turn + 2 * torch.pi, turn).clamp(min=0)
+    # Each polygon starts after its sharpest corner, where no tie can run over the end.
+    start = pairs.offsets[:-1]
+    first = segment_argmax(turn, pairs.owner, len(pairs)).clamp(max=max(len(turn) - 1, 0))
+    rows = torch.arange(len(turn), device=turn.device)
+    place = (rows - first[pairs.owner]) % pairs.sizes[pairs.owner]
+    turned = torch.empty_like(rows)
+    turned[start[pairs.owner] + place] = rows
+    total = turn[turned].cumsum(0)
+    total = total - total[start.clamp(max=max(len(turn) - 1, 0))][pairs.owner]
+    angle = torch.atan2(step[first, 1], step[first, 0])[pairs.owner] + total
+    angle = torch.remainder(angle + torch.pi, 2 * torch.pi)
+    return turned[segment_sort(angle, pairs.owner // 2)]
 
 
 def _touched(

@@ -91,10 +91,10 @@ def _direction(step: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
 class TripleMerge(nn.Module):
     """Merges the hulls of two point sets in the plane, or finds that of a small set at a leaf.
 
-    Below the root a point goes only where having no edge has at least probability `patience`: one
-    kept in doubt costs a little time, one dropped loses the answer. Told a target, it keeps its
-    corners throughout; the likelihood is then the chance that all of them would have stayed and
-    that the root draws the target.
+    A point goes only where having no edge has at least probability `patience`: one kept in doubt
+    costs a little time, one dropped loses the answer. Told a target, its corners are kept
+    throughout; the likelihood is then the chance that all of them would have stayed and that the
+    root draws the target.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class TripleMerge(nn.Module):
         # A point alone in its node has nowhere to go, and is its own hull.
         best = best.masked_fill((node.sizes == 1)[node.owner], torch.inf)
         is_root = level.number == 0
-        stays = best > (0 if is_root else math.log(1 / self.patience - 1))
+        stays = best > math.log(1 / self.patience - 1)
         log_prob = None
         if target is not None:
             after = _successors(level.roots, target)

@@ -40,13 +40,14 @@ class Settings:
     how, with `merge_lr` in units of the resolution (but at most `max_lr`). A merge that is always
     right says nothing of splits, so while the split learns (`split_train`), the judge is made to
     see only `blunt_resolution`, and trees with clear cases win. Trees end at leaves of `leaf_size`;
-    for solving, neither side of a cut gets less than `share` of the points.
+    for solving, neither side of a cut gets less than `share` of the points, and points in doubt are
+    kept with `patience`.
     """
 
     num_forms: int = 1
     resolutions: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
     max_lr: float = 0.1
-    patience: float = 0.5
+    patience: float = 0.9
     split_width: int = 8
     split_layers: int = 3
     blunt_resolution: float = 0.02
@@ -56,7 +57,7 @@ class Settings:
     split_kinds: tuple[str, ...] = ("uniform", "gaussian", "circle")
     train: TrainConfig = field(
         default_factory=lambda: TrainConfig(
-            steps=300,
+            steps=200,
             batch_size=16,
             tree_samples=1,
             min_size=3,
@@ -94,8 +95,7 @@ def build(settings: Settings) -> DiCoNet:
         torch.manual_seed(settings.train.seed)
         split = Aligned(SetSplit(2, settings.split_width, settings.split_layers))
         judge = TripleJudge(settings.num_forms, settings.resolutions[-1])
-    merge = TripleMerge(judge, settings.patience)
-    return DiCoNet(split, merge, Growth(leaf_size=settings.leaf_size))
+    return DiCoNet(split, TripleMerge(judge), Growth(leaf_size=settings.leaf_size))
 
 
 def train_model(settings: Settings, run: str | Path | None = None, quiet: bool = False) -> DiCoNet:
@@ -104,10 +104,17 @@ def train_model(settings: Settings, run: str | Path | None = None, quiet: bool =
     folder = None if run is None else Path(run)
     _train_merge(model, settings, folder, quiet)
     _train_split(model, settings, folder, quiet)
-    solver = DiCoNet(Balanced(model.split, settings.share), model.merge, model.growth).eval()
+    solver = solver_of(model, settings)
     if folder is not None:
         save(solver, folder / "weights.safetensors", half=False)  # its point is the last digits
     return solver
+
+
+def solver_of(model: DiCoNet, settings: Settings) -> DiCoNet:
+    """The same network as it solves: trees are balanced, and ties are kept."""
+    assert isinstance(model.merge, TripleMerge)
+    merge = TripleMerge(model.merge.judge, settings.patience)
+    return DiCoNet(Balanced(model.split, settings.share), merge, model.growth).eval()
 
 
 def _train_merge(model: DiCoNet, settings: Settings, folder: Path | None, quiet: bool) -> None:

@@ -187,5 +187,10 @@ def _without_straight(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
 
 
 def _area(polygon: np.ndarray) -> float:
-    x, y = (polygon - polygon[0]).T
-    return float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2
+    """The area by the shoelace formula, on numbers of about 1 so that none overflows on the way."""
+    half = polygon / 2 - polygon[0] / 2
+    size = float(np.abs(half).max())
+    if size == 0:
+        return 0.0
+    x, y = (half / size).T
+    return 2 * float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) * size * size
