@@ -40,6 +40,10 @@ PAPER: dict[str, tuple[float, ...]] = {
 }
 """The paper's table, for k = 4, 8, 16 of each of the three kinds of points."""
 
+ROUNDS = 4
+"""Lloyd rounds of the look-ahead."""
+
+_OURS = "Sweep"
 _PATCHES = 500
 _CHUNK_ITEMS = 16_000
 
@@ -73,22 +77,21 @@ Labels = Callable[[SetBatch], Tensor]
 """A way to cluster: packed sets with k as context, to a label an item."""
 
 
-def labels_by(model: DiCoNet, *, lloyd: int = 0, best_first: bool = False) -> Labels:
-    """How a network clusters: its one likeliest tree (or labels), then some Lloyd steps."""
+def labels_by(model: DiCoNet, *, best_first: bool = False) -> Labels:
+    """How a network clusters: its one likeliest tree, or its likeliest labels."""
 
     @torch.inference_mode()
     def label(sets: SetBatch) -> Tensor:
         if isinstance(model.split, SoftmaxLabels):
-            labels = _renumbered(sets, model.split(sets)[0])
-        elif best_first:
+            return _renumbered(sets, model.split(sets)[0])
+        if best_first:
             counts = sets.context[:, 0].long()
-            labels = grow_best_first(model.split, sets, counts, node_cost).leaves
-        elif isinstance(model.split, GraphSplit):
+            return grow_best_first(model.split, sets, counts, node_cost).leaves
+        if isinstance(model.split, GraphSplit):
             depth = round(log2(float(sets.context[0, 0])))
-            labels = model(sets, growth=Growth(depth=depth)).tree.leaves
-        else:
-            labels = model(sets).tree.leaves
-        return lloyd_steps(sets, labels, lloyd)
+            return model(sets, growth=Growth(depth=depth)).tree.leaves
+        leaves: Tensor = model(sets).tree.leaves
+        return leaves
 
     return label
 
@@ -101,15 +104,17 @@ def _renumbered(sets: SetBatch, labels: Tensor) -> Tensor:
     return dense - first[sets.owner]
 
 
-def costs(label: Labels, sets: SetBatch) -> Tensor:
-    """The cost of every set, worked through in chunks of bounded memory."""
+def costs(label: Labels, sets: SetBatch, *, lloyd: int = 0) -> tuple[Tensor, Tensor]:
+    """What every set costs, before and after so many Lloyd steps, in chunks of bounded memory."""
     chunk = max(1, _CHUNK_ITEMS // max(int(sets.sizes.max()), 1))
-    found = []
+    before, after = [], []
     for part in torch.arange(len(sets)).split(chunk):
         some = sets.take(part)
         some = SetBatch.pack(some.items, some.sizes, some.context)
-        found.append(cost_of(some, label(some)).double())
-    return torch.cat(found)
+        labels = label(some)
+        before.append(cost_of(some, labels).double())
+        after.append(cost_of(some, lloyd_steps(some, labels, lloyd)).double())
+    return torch.cat(before), torch.cat(after)
 
 
 def columns(cifar: str | None, num_sets: int, seed: int) -> dict[str, tuple[str, SetBatch]]:
@@ -144,10 +149,10 @@ def evaluate(
         for size in sizes:
             rng = torch.Generator().manual_seed(seed)
             sets = KMeansTask(Gaussian(dimension)).sample(num_sets, size, rng=rng)
-            bar = costs(references.lloyd, sets).mean()
-            ways = {"cost / Lloyd": labels_by(model), "+ 5 steps": labels_by(model, lloyd=5)}
-            for metric, way in ways.items():
-                value = (costs(way, sets).mean() / bar).item()
+            bar = costs(references.lloyd, sets)[0].mean()
+            found = costs(labels_by(model), sets, lloyd=5)
+            for metric, cost in zip(("cost / Lloyd", "after 5 steps"), found, strict=True):
+                value = (cost.mean() / bar).item()
                 records.append({"size": size, "d": dimension, "metric": metric, "value": value})
     return records
 
@@ -163,21 +168,20 @@ def reproduce(
     records = []
     folder = cifar_folder(cifar)
     for number, (column, (data, sets)) in enumerate(columns(folder, num_sets, seed).items()):
-        k = int(sets.context[0, 0])
-        bars = {
-            "Lloyd": costs(references.lloyd, sets).mean(),
-            "Rec. Lloyd": costs(references.recursive_lloyd, sets).mean(),
-        }
-        for row, way in rows(data, k).items():
-            cost = costs(way, sets).mean()
-            for bar, reference in bars.items():
-                name = f"{row} / {bar}"
-                if bar != "Lloyd" and name not in PAPER:
-                    continue
+        lloyd = costs(references.lloyd, sets)[0].mean()
+        recursive = costs(references.recursive_lloyd, sets)[0].mean()
+        for row, way in rows(data, int(sets.context[0, 0])).items():
+            steps = 5 if row.startswith(_OURS) else 0
+            cost, after = (found.mean() for found in costs(way, sets, lloyd=steps))
+            cells = {f"{row} / Lloyd": cost / lloyd}
+            if f"{row} / Rec. Lloyd" in PAPER:
+                cells[f"{row} / Rec. Lloyd"] = cost / recursive
+            if steps:
+                cells[f"{row} + {steps} Lloyd steps / Lloyd"] = after / lloyd
+            for name, ratio in cells.items():
                 paper = PAPER[name][number] if name in PAPER and data != "photographs" else None
-                ratio = (cost / reference).item()
                 record = {"row": name, "column": column, "metric": "cost ratio"}
-                records.append({**record, "ours": ratio, "paper": paper})
+                records.append({**record, "ours": ratio.item(), "paper": paper})
     order = list(dict.fromkeys([*PAPER, *(r["row"] for r in records)]))
     return sorted(records, key=lambda record: order.index(record["row"]))
 
@@ -194,12 +198,9 @@ def rows(data: str, k: int) -> dict[str, Labels]:
             found[row] = labels_by(shipped(name))
     ours = shipped(DEFAULT_MODEL)
     sweep = ours.split.split if isinstance(ours.split, LookAhead) else ours.split
-    plain = DiCoNet(sweep, growth=Growth())
     found |= {
-        "Sweep, one tree": labels_by(plain),
-        "Sweep + 5 Lloyd steps": labels_by(plain, lloyd=5),
-        "Sweep with look-ahead, one tree": labels_by(ours),
-        "Sweep with look-ahead + 5 Lloyd steps": labels_by(ours, lloyd=5),
+        _OURS: labels_by(DiCoNet(sweep, growth=Growth())),
+        f"{_OURS} with look-ahead": labels_by(DiCoNet(LookAhead(sweep, ROUNDS), growth=Growth())),
         "Min-cost cut, budget halved": labels_by(references.min_cost("halved")),
         "Min-cost cut, budget by points": labels_by(references.min_cost("proportional")),
         "Min-cost cut, best-first": labels_by(references.min_cost("halved"), best_first=True),
