@@ -14,6 +14,7 @@ from diconet.greedy import worth
 from diconet.merges.pack import PackMerge
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
+from diconet.presets import read_settings
 from diconet.references.knapsack import greedy_that_skips, greedy_that_stops, noisy_ratio, pilot
 from diconet.sets import SetBatch
 from diconet.splits.fill import FillSplit
@@ -118,11 +119,6 @@ class _Test:
         """Mean of optimum over value, as in the paper: the lower the better."""
         return (self.optimum / self.values(answer)).mean().item()
 
-    def first(self, num_sets: int) -> _Test:
-        """The same with fewer sets."""
-        some = self.sets.take(torch.arange(min(num_sets, len(self.sets))))
-        return _Test(SetBatch.pack(some.items, some.sizes, some.context), self.optimum[: len(some)])
-
 
 def greedy_answer(model: DiCoNet) -> Answer:
     """The likeliest choice, tree by tree."""
@@ -197,8 +193,17 @@ def evaluate(
     return records
 
 
-def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
-    """The paper's table from the shipped weights, and ours, all rows on the same fresh sets.
+def train_all(runs: Path) -> None:
+    """Trains every network of the table anew, one folder of `runs` each."""
+    for preset in ("baseline", "paper", "small"):
+        settings = read_settings(Settings, "knapsack", preset, [])
+        train_model(settings, Path(runs) / f"knapsack_{preset}")
+
+
+def reproduce(
+    *, num_sets: int = 1_000, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
+) -> list[dict[str, Any]]:
+    """The paper's table and ours, all rows on the same fresh sets; `find` gets networks by name.
 
     "gap_ppm" is the ratio less one in millionths, "exact" the share of sets solved to the optimum,
     in percent.
@@ -206,7 +211,7 @@ def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
     records = []
     for size in (*SIZES, 1_000):
         test = _Test.of(size, num_sets, seed)
-        for row, answer, splits in _rows(size):
+        for row, answer, splits in _rows(size, min(num_sets, 128), find):
             values = test.values(answer)
             ratio = test.optimum / values
             figures = {
@@ -227,11 +232,13 @@ def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
 _ROW_ORDER = {name: place for place, name in enumerate(PAPER)}
 
 
-def _rows(size: int) -> Iterator[tuple[str, Answer, float | None]]:
+def _rows(
+    size: int, num_trials: int, find: Callable[[str], DiCoNet]
+) -> Iterator[tuple[str, Answer, float | None]]:
     """Every row at a size: its name, how it answers and, where it has them, its splits."""
     if size in SIZES:
-        plain, recursive = shipped("knapsack_baseline"), shipped("knapsack_paper")
-        splits = best_splits(recursive, size)
+        plain, recursive = find("knapsack_baseline"), find("knapsack_paper")
+        splits = best_splits(recursive, size, num_sets=num_trials)
         yield "Baseline", greedy_answer(plain), 0
         yield "DiCoNet", greedy_answer(with_splits(recursive, splits)), splits
         filled = greedy_answer(with_splits(recursive, splits, fill=True))
@@ -240,7 +247,7 @@ def _rows(size: int) -> Iterator[tuple[str, Answer, float | None]]:
     yield "Greedy that skips", greedy_that_skips, None
     yield "Pilot (no learning)", pilot, None
     yield "Noisy ratio, best of 16 (no learning)", lambda s: noisy_ratio(s, 16), None
-    ours = shipped(DEFAULT_MODEL)
+    ours = find(DEFAULT_MODEL)
     unlearned = Settings().build().eval()
     for name, model in (("Look-ahead", unlearned), ("Take or leave", ours)):
         note = " (no learning)" if model is unlearned else ""
@@ -265,3 +272,15 @@ def _records(row: str, size: int, figures: Mapping[str, float | None]) -> list[d
         for metric, value in figures.items()
         if value is not None
     ]
+
+
+def pictures(model: DiCoNet, folder: Path, *, size: int = 60, seed: int = 3) -> list[Path]:
+    """What each call takes, among the items by weight and value."""
+    from diconet.plot import save_levels
+    from diconet.solve.knapsack import Packing, knapsack
+
+    sets = KnapsackTask().sample(1, size, rng=torch.Generator().manual_seed(seed))
+    values, weights = sets.items.numpy().T
+    solution = knapsack(values, weights, sets.context.item(), model=model)
+    assert isinstance(solution, Packing)
+    return [save_levels(solution, folder / "knapsack_levels.png", model=model)]
