@@ -26,6 +26,8 @@ def small_merge(order: str = "given", spread: float = 3.0, **options: Any) -> Po
         for parameter in merge.parameters():
             parameter.mul_(spread)
         merge.end_key.normal_()
+        if merge.aim is not None:
+            merge.aim.weight.normal_()
     return merge
 
 
@@ -35,14 +37,14 @@ def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
     return sets, grow(RandomSplit(), sets, Growth(depth=depth), seeds), seeds
 
 
-@pytest.mark.parametrize("normalise", ["spread", "covariance"])
+@pytest.mark.parametrize("options", [{}, {"normalise": "covariance", "aim": True}])
 @pytest.mark.parametrize("order", ["given", "angle"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_likelihood_is_the_product_of_all_matrices(
-    depth: int, order: str, normalise: str, rng: torch.Generator
+    depth: int, order: str, options: dict[str, Any], rng: torch.Generator
 ) -> None:
     """The packed, sparse product equals dense matrices multiplied node by node."""
-    merge = small_merge(order, patience=0.5, normalise=normalise)
+    merge = small_merge(order, patience=0.5, **options)
     sets, tree, seeds = trees(6, 8, depth, rng)
     target = HullTask().oracle(sets)
     got = fold(merge, tree, target).log_prob

@@ -52,6 +52,7 @@ class Settings:
     width: int = 512
     order: Literal["given", "angle"] = "given"
     normalise: Literal["spread", "covariance"] = "spread"
+    aim: bool = False
     split_width: int = 15
     split_layers: int = 5
     split_activation: Literal["sigmoid", "tanh"] = "sigmoid"
@@ -67,7 +68,9 @@ class Settings:
     def build(self) -> DiCoNet:
         """The network of the row, its weights drawn from the run's seed."""
         torch.manual_seed(self.train.seed)
-        merge = PointerMerge(2, self.width, order=self.order, normalise=self.normalise)
+        merge = PointerMerge(
+            2, self.width, order=self.order, normalise=self.normalise, aim=self.aim
+        )
         if self.row == "baseline":
             return DiCoNet(RandomSplit(), merge, depth=0)
         learned = self.row in ("diconet", "diconet_reg")
@@ -90,7 +93,8 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
         start = _baseline(settings, run, quiet)
         assert model.merge is not None
         assert start.merge is not None
-        model.merge.load_state_dict(start.merge.state_dict())
+        fresh = {n: v for n, v in model.merge.state_dict().items() if n == "aim.weight"}
+        model.merge.load_state_dict(fresh | start.merge.state_dict())
         if isinstance(model.split, SetSplit) and isinstance(start.split, SetSplit):
             model.split.load_state_dict(start.split.state_dict())
         if settings.row != "diconet_reg":
@@ -220,17 +224,23 @@ def reproduce(
 
 
 def pictures(model: DiCoNet, folder: Path, *, size: int = 50, seed: int = 3) -> list[Path]:
-    """The paper's figures 2 and 5: partitions and partial hulls by level, learned and random."""
-    from diconet.plot import save_hull_levels
+    """The paper's figures 2 and 5: partitions and partial hulls by level, learned and random.
 
-    sets = HullTask().sample(1, size, rng=torch.Generator().manual_seed(seed))
-    rivals = {
-        "learned split": model,
-        "random split": DiCoNet(RandomSplit(), model.merge, model.growth),
-    }
-    paths = []
-    for name, rival in rivals.items():
-        path = folder / f"hull_{name.replace(' ', '_')}.png"
-        save_hull_levels(rival, sets, path, title=name)
-        paths.append(path)
-    return paths
+    And the learned one once more as an animation.
+    """
+    from diconet.plot import save_hull_animation, save_hull_levels
+
+    rng = torch.Generator().manual_seed(seed)
+    sets = HullTask().sample(1, size, rng=rng)
+    coins = DiCoNet(RandomSplit(), model.merge, model.growth)
+    return [
+        save_hull_levels(model, sets, folder / "hull_learned_split.png", title="learned split"),
+        save_hull_levels(
+            coins,
+            sets,
+            folder / "hull_random_split.png",
+            title="random split",
+            seeds=seeds_from(rng, 1),
+        ),
+        save_hull_animation(model, sets, folder / "hull.gif"),
+    ]
