@@ -61,7 +61,7 @@ def lloyd_steps(sets: SetBatch, labels: Int[Tensor, "items"], steps: int) -> Int
         count = torch.bincount(cluster, minlength=len(sets) * width)
         mean = segment_sum(x, cluster, len(count)) / count.clamp(min=1)[:, None]
         nearest = torch.empty_like(labels)
-        block = max(1, 4_000_000 // width)
+        block = max(1, 16_000_000 // (width * x.shape[1]))  # bounds the memory
         for low in range(0, len(x), block):
             part = slice(low, low + block)
             centres = mean.reshape(len(sets), width, -1)[sets.owner[part]]
