@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from diconet.merges import PointerMerge, TripleJudge, TripleMerge
+from diconet.merges import BestOfViews, PointerMerge, TripleJudge, TripleMerge
 from diconet.merges.edges import EdgeMerge
 from diconet.merges.length import LengthMerge
 from diconet.merges.neighbour_net import NeighbourNet
@@ -40,6 +40,7 @@ MODULES: dict[str, type[nn.Module]] = {
         AcrossSplit,
         Aligned,
         Balanced,
+        BestOfViews,
         EdgeMerge,
         FillSplit,
         GraphSplit,
@@ -113,7 +114,7 @@ def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
     if "diconet" not in notes:
         raise ValueError(f"model must be a diconet weights file; {path} is of another program.")
     if into is None:
-        into = _network(json.loads(notes["diconet"]), path)
+        into = _network(notes["diconet"], path)
     try:
         into.load_state_dict(state)
     except RuntimeError as error:
@@ -121,15 +122,18 @@ def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
     return into.eval()
 
 
-def _network(network: dict[str, Any], path: str | Path) -> DiCoNet:
+def _network(description: str, path: str | Path) -> DiCoNet:
     try:
+        network = json.loads(description)
         merge = network["merge"]
         return DiCoNet(
             build(network["split"]),
             None if merge is None else build(merge),
             Growth(**network["growth"]),
         )
-    except (KeyError, TypeError) as error:
+    except json.JSONDecodeError as error:
+        raise ValueError(f"model must be a diconet weights file; {path}: {error}.") from error
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"model must name modules this version knows; {path} has {error}."
         ) from error

@@ -13,9 +13,9 @@ def as_array(values: Any, name: str) -> np.ndarray:
     """A float64 array from an array, list, DataFrame or tensor, all of it finite."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().numpy()
-    if values is None or np.iscomplexobj(values):
-        raise ValueError(f"{name} must be real numbers; got {type(values).__name__}.")
     try:
+        if values is None or np.iscomplexobj(values):
+            raise TypeError("not real")
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers; got {type(values).__name__}: {error}.") from None
