@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from diconet.model import DiCoNet
-from diconet.sets import SetBatch
+from diconet.segments import index_of
 from diconet.solve.hull import Hull, convex_hull
 from diconet.solve.kmeans import Clusters
 from diconet.solve.knapsack import Packing
@@ -70,9 +70,14 @@ def hull_stages(tree: PartitionTree, answers: Sequence[Any]) -> list[Stage]:
     parts = stable_parts(labels)
     stages = []
     for depth in range(tree.depth, -1, -1):
-        answer: SetBatch = answers[depth].sets
+        done = [answers[depth].sets]  # and what ended in a leaf further up
+        done += [
+            answers[level.number].sets.take(index_of(level.is_leaf))
+            for level in tree.levels[:depth]
+        ]
         cycles = [
             (int(parts[depth][index[0]]), index.numpy())
+            for answer in done
             for index in answer.unpack(answer.index)
             if len(index)
         ]

@@ -89,6 +89,11 @@ def point_size(count: int) -> float:
     return float(np.clip(1_500 / max(count, 1), 4, 30))
 
 
+def line_width(count: int) -> float:
+    """Thinner lines where there are more points."""
+    return float(np.clip(30 / max(count, 1) ** 0.5, 0.4, 1.5))
+
+
 def draw_cycle(ax: Axes, points: np.ndarray, colour: str = INK, width: float = 1.5) -> None:
     """A closed line through points in order."""
     around = np.concatenate([points, points[:1]])

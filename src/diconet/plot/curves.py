@@ -14,6 +14,7 @@ from diconet.plot.canvas import COLOURS, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Series = dict[str, tuple[np.ndarray, np.ndarray]]
 """Steps and values by the name of the metric."""
@@ -46,6 +47,11 @@ def read_metrics(run: str | Path) -> Series:
 
 
 def save_curves(runs: Sequence[str | Path], path: str | Path) -> Path:
+    """Writes the picture of runs' curves."""
+    return save(curves_figure(runs), path)
+
+
+def curves_figure(runs: Sequence[str | Path]) -> Figure:
     """One panel a metric, all runs in it; metrics that differ only in a size share a panel.
 
     What stayed the same throughout is left out.
@@ -70,7 +76,7 @@ def save_curves(runs: Sequence[str | Path], path: str | Path) -> Path:
         if ax.get_legend_handles_labels()[1]:
             ax.legend(fontsize=7, edgecolor="none", framealpha=0.85)
     figure.supxlabel("step", fontsize=9)
-    return save(figure, path)
+    return figure
 
 
 def _name(run: str | Path) -> str:

@@ -15,6 +15,7 @@ from diconet.plot.canvas import (
     colour_of,
     draw_cycle,
     draw_parts,
+    line_width,
     new_figure,
     point_size,
     save,
@@ -22,7 +23,7 @@ from diconet.plot.canvas import (
 )
 from diconet.sets import SetBatch
 from diconet.solve.hull import Hull
-from diconet.solve.kmeans import Clusters, _planar
+from diconet.solve.kmeans import Clusters
 from diconet.solve.knapsack import Packing
 from diconet.solve.solution import Solution
 from diconet.solve.tsp import Tour
@@ -38,7 +39,8 @@ def draw_stage(ax: Axes, points: np.ndarray, stage: Stage) -> None:
     """Points in the colours of their parts, with each part's line; a line around all is ink."""
     draw_parts(ax, points, stage.parts)
     for part, rows in stage.cycles:
-        draw_cycle(ax, points[rows], INK if len(stage.cycles) == 1 else colour_of(part))
+        colour = INK if len(stage.cycles) == 1 else colour_of(part)
+        draw_cycle(ax, points[rows], colour, line_width(len(points)))
     if stage.marks is not None:
         ax.plot(*stage.marks.T, "+", color=INK, markersize=9, markeredgewidth=1.6, zorder=3)
     square(ax, points)
@@ -59,6 +61,28 @@ def draw_packing(ax: Axes, solution: Packing, parts: np.ndarray) -> None:
     ax.set_xlabel("weight")
 
 
+def draw_answer(ax: Axes, solution: Solution) -> None:
+    """The answer alone, with what is known of its quality."""
+    points = points_of(solution)
+    if isinstance(solution, Packing):
+        chosen = np.full(len(points), -1)
+        chosen[solution.chosen] = 0
+        draw_packing(ax, solution, chosen)
+        ax.set_ylabel("value")
+        handles, _ = ax.get_legend_handles_labels()
+        ax.legend(handles[:2], ("left", "taken"), framealpha=0.85, edgecolor="none")
+    else:
+        ax.set_aspect("equal")
+        if isinstance(solution, Clusters):
+            stage = Stage("", solution.labels, marks=solution.centers)
+        else:
+            assert isinstance(solution, Hull | Tour)
+            line = solution.indices if isinstance(solution, Hull) else solution.tour
+            stage = Stage("", np.zeros(len(points), dtype=np.int64), [(0, line)])
+        draw_stage(ax, points, _flat(solution, stage))
+    ax.set_title(f"{_name(solution)}\n{solution.quality()}", fontsize=10)
+
+
 def levels_figure(solution: Solution, *, model: str | DiCoNet | None = None) -> Figure:
     """One panel a level, in the order in which the answer comes about."""
     stages = conquer_stages(solution, model=model)
@@ -74,8 +98,16 @@ def levels_figure(solution: Solution, *, model: str | DiCoNet | None = None) -> 
         axes[0].set_ylabel("value")
         handles, labels = axes[-1].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(f"{type(solution).__name__.lower()}: {solution.quality()}", fontsize=11)
+    between = ": " if len(stages) > 1 else "\n"
+    figure.suptitle(f"{_name(solution)}{between}{solution.quality()}", fontsize=11)
     return figure
+
+
+def _name(solution: Solution) -> str:
+    if isinstance(solution, Tour):
+        return f"tour of length {solution.value:.6g}"
+    names = {Hull: "convex hull", Clusters: "k-means", Packing: "knapsack"}
+    return names[type(solution)]
 
 
 def save_levels(
@@ -88,18 +120,29 @@ def save_levels(
 def points_of(solution: Solution) -> np.ndarray:
     """The items of an answer as points of a plane."""
     if isinstance(solution, Clusters):
-        return _planar(solution.points, solution.centers)[0]
+        return planar(solution.points, solution.centers)[0]
     if isinstance(solution, Packing):
         return np.column_stack([solution.weights, solution.values])
     assert isinstance(solution, Hull | Tour)
     return solution.points if isinstance(solution, Hull) else solution.cities
 
 
+def planar(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points and centres along the two leading axes, where there are more than two."""
+    if points.shape[1] == 2:
+        return points, centers
+    if points.shape[1] == 1:
+        return np.pad(points, ((0, 0), (0, 1))), np.pad(centers, ((0, 0), (0, 1)))
+    mean = points.mean(0)
+    axes = np.linalg.eigh(np.cov(points.T))[1][:, -2:]
+    return (points - mean) @ axes, (centers - mean) @ axes
+
+
 def _flat(solution: Solution, stage: Stage) -> Stage:
     """Marks in the same plane as the points."""
     if stage.marks is None or not isinstance(solution, Clusters):
         return stage
-    marks = _planar(solution.points, stage.marks)[1]
+    marks = planar(solution.points, stage.marks)[1]
     return Stage(stage.title, stage.parts, stage.cycles, marks)
 
 

@@ -23,7 +23,7 @@ from diconet.recipes.kmeans_table import (
 from diconet.splits.graph import GraphSplit
 from diconet.splits.softmax import SoftmaxLabels
 from diconet.splits.sweep import SweepSplit
-from diconet.tasks.kmeans import KMeansTask, OneOf, Patches
+from diconet.tasks.kmeans import Gaussian, KMeansTask, OneOf, Patches
 from diconet.train import Estimator, TrainConfig, train
 from diconet.tree import Growth
 from diconet.weights import find, save
@@ -33,6 +33,7 @@ __all__ = [
     "SIZES",
     "Settings",
     "evaluate",
+    "pictures",
     "reproduce",
     "train_all",
     "train_model",
@@ -128,3 +129,15 @@ def train_all(runs: Path) -> None:
 
     for preset in ("small", "gaussian2", "gaussian10", "cifar"):
         train_model(read_settings(Settings, "kmeans", preset, []), Path(runs) / f"kmeans_{preset}")
+
+
+def pictures(model: DiCoNet, folder: Path, *, k: int = 8, seed: int = 3) -> list[Path]:
+    """The partition level by level, and the clusters in the end."""
+    from diconet.plot import save_levels
+    from diconet.solve.kmeans import Clusters, kmeans
+
+    rng = torch.Generator().manual_seed(seed)
+    points = KMeansTask(Gaussian(2), (k,)).sample(1, 20 * k, rng=rng).items
+    solution = kmeans(points, k, model=model)
+    assert isinstance(solution, Clusters)
+    return [save_levels(solution, folder / "kmeans_levels.png", model=model)]

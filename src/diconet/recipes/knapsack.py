@@ -161,7 +161,7 @@ def with_splits(model: DiCoNet, num_splits: int, *, fill: bool = False) -> DiCoN
     ).eval()
 
 
-def best_splits(model: DiCoNet, size: int, *, num_sets: int = 128, seed: int = 77) -> int:
+def best_splits(model: DiCoNet, size: int, *, num_sets: int = 64, seed: int = 77) -> int:
     """The number of recursive calls that does best at a size, on sets of its own."""
     test = _Test.of(size, num_sets, seed)
     ratios = [
@@ -211,7 +211,7 @@ def reproduce(
     records = []
     for size in (*SIZES, 1_000):
         test = _Test.of(size, num_sets, seed)
-        for row, answer, splits in _rows(size, min(num_sets, 128), find):
+        for row, answer, splits in _rows(size, min(num_sets, 64), find):
             values = test.values(answer)
             ratio = test.optimum / values
             figures = {

@@ -17,7 +17,7 @@ from diconet.merges.pair_net import PairNet
 from diconet.merges.pairs import NODE_INPUTS, PairMerge, PairSplit
 from diconet.model import DiCoNet
 from diconet.sets import SetBatch
-from diconet.solve.tsp import tsp
+from diconet.solve.tsp import Tour, tsp
 from diconet.splits.across import AcrossSplit
 from diconet.splits.coin import RandomSplit
 from diconet.tasks.tsp import TourBook, TspTask, accuracy, lengths
@@ -48,7 +48,7 @@ class Settings:
 
     "near" works on trees with leaves of at most `leaf_size` cities, "pairs" on trees of a fixed
     `depth`, with the network of `leaf` (a shipped name or a file) at the leaves where that is
-    above 0. `num_labels` instances of the sizes that training draws are solved by fast-tsp in
+    above 0 (the merge starts from it too). `num_labels` instances of the sizes that training draws are solved by fast-tsp in
     `label_seconds` each, and kept in the file `labels` where that is given. With `start`, training
     goes on from those weights.
     """
@@ -91,7 +91,20 @@ def _paper_network(settings: Settings) -> DiCoNet:
         raise ValueError(f"leaf must be a network over pairs; got {settings.leaf!r}.")
     merge = PairMerge(trained.leaf, _pair_net(settings, 3))
     merge.leaf_head.load_state_dict(trained.leaf_head.state_dict())
+    _start_as(merge)
     return DiCoNet(PairSplit(_pair_net(settings, 1)), merge, depth=settings.depth)
+
+
+@torch.no_grad()
+def _start_as(merge: PairMerge) -> None:
+    """Lets the merge begin as the network at the leaves, deaf to what the leaves say."""
+    assert merge.merge is not None
+    known = merge.leaf.state_dict()
+    entry = merge.merge.edges_in.weight
+    entry.zero_()
+    entry[:, :1] = known.pop("edges_in.weight")
+    merge.merge.load_state_dict(known, strict=False)
+    merge.merge_head.load_state_dict(merge.leaf_head.state_dict())
 
 
 def labels(settings: Settings) -> TourBook:
@@ -242,3 +255,19 @@ def _cells(row: str, size: int, grades: dict[str, float]) -> list[dict[str, Any]
         }
         for metric, value in grades.items()
     ]
+
+
+def pictures(
+    model: DiCoNet, folder: Path, *, size: int = 240, leaf_size: int = 40, seed: int = 3
+) -> list[Path]:
+    """Parts with their own tours, level by level up to the tour of all cities.
+
+    Trees grow to small leaves here: what is enough for the network is too much for a picture.
+    """
+    from diconet.plot import save_levels
+
+    small = DiCoNet(model.split, model.merge, Growth(leaf_size=leaf_size))
+    cities = TspTask().sample(1, size, rng=torch.Generator().manual_seed(seed)).items
+    solution = tsp(cities, model=small)
+    assert isinstance(solution, Tour)
+    return [save_levels(solution, folder / "tsp_levels.png", model=small)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +18,6 @@ from diconet.solve.inputs import as_points, check_seed, is_many
 from diconet.solve.networks import as_network
 from diconet.solve.solution import Partitions, Solution, labels_of
 from diconet.tasks.hull import hull_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DEFAULT_MODEL = "hull"
 """The shipped network that answers where none is asked for."""
@@ -56,18 +53,6 @@ class Hull(Solution):
             "repaired": self.repaired,
             "indices": self.indices.tolist(),
         }
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws the points and the hull around them."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.gca() if ax is None else ax
-        ax.plot(*self.points.T, ".", color="0.6", markersize=3)
-        around = np.append(self.indices, self.indices[:1])
-        ax.plot(*self.points[around].T, "o-", color="C0", markersize=4)
-        ax.set_aspect("equal")
-        ax.set_title(f"convex hull: {self.quality()}")
-        return ax
 
 
 def convex_hull(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +23,6 @@ from diconet.splits.graph import GraphSplit
 from diconet.splits.lookahead import LookAhead
 from diconet.splits.sweep import SweepSplit
 from diconet.tree import PartitionTree, grow
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DEFAULT_MODEL = "kmeans"
 """The shipped network that answers where none is asked for."""
@@ -81,28 +78,6 @@ class Clusters(Solution):
             "clusters": len(self.centers),
             "labels": self.labels.tolist(),
         }
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws the clusters, along the two leading axes where there are more than two."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.gca() if ax is None else ax
-        points, centers = _planar(self.points, self.centers)
-        ax.scatter(points[:, 0], points[:, 1], c=self.labels, cmap="tab20", s=8)
-        ax.plot(*centers.T, "k+", markersize=7)
-        ax.set_aspect("equal")
-        ax.set_title(f"k-means: {self.quality()}")
-        return ax
-
-
-def _planar(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    mean = points.mean(0)
-    if points.shape[1] == 1:
-        return tuple(np.column_stack([x, np.zeros(len(x))]) for x in (points, centers))  # type: ignore[return-value]
-    if points.shape[1] == 2:
-        return points, centers
-    axes = np.linalg.eigh(np.cov(points.T))[1][:, -2:]
-    return (points - mean) @ axes, (centers - mean) @ axes
 
 
 def kmeans(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,9 +22,6 @@ from diconet.solve.solution import Partitions, Solution
 from diconet.solve.whole import common_unit, exact_total, in_float64, whole_numbers
 from diconet.splits.takeleave import TakeLeave
 from diconet.splits.walk_search import LEFT, beam_of_walks, best_of_walks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DEFAULT_MODEL = "knapsack"
 """The shipped network that answers where none is asked for."""
@@ -77,19 +74,6 @@ class Packing(Solution):
             "gap": self.gap if math.isfinite(self.gap) else None,
             "chosen": self.chosen.tolist(),
         }
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws the items by weight and value, those chosen in colour."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.gca() if ax is None else ax
-        ax.plot(self.weights, self.values, ".", color="0.7", label="left")
-        ax.plot(self.weights[self.chosen], self.values[self.chosen], ".", color="C0", label="taken")
-        ax.set_xlabel("weight")
-        ax.set_ylabel("value")
-        ax.legend()
-        ax.set_title(f"knapsack: {self.quality()}")
-        return ax
 
 
 def knapsack(

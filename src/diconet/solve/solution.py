@@ -12,6 +12,7 @@ from diconet.tree import PartitionTree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Labels = np.ndarray
 """For each item, the number of the node it is in."""
@@ -37,8 +38,21 @@ class Solution:
         raise NotImplementedError
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws the answer."""
-        raise NotImplementedError
+        """Draws the answer, on axes of your own or on the current ones."""
+        from diconet.plot.levels import draw_answer
+
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.gca()
+        draw_answer(ax, self)
+        return ax
+
+    def plot_levels(self) -> Figure:
+        """Draws how the answer came about, a panel a level."""
+        from diconet.plot.levels import levels_figure
+
+        return levels_figure(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(value={self.value:.6g}, {self.quality()})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -23,9 +23,6 @@ from diconet.tours.decode import Refine, best_tour, refined, searched_tour
 from diconet.tours.metric import Kind, Metric
 from diconet.tours.near import near_lists
 from diconet.tours.one_tree import LARGEST, held_karp_bound
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DEFAULT_MODEL = "tsp"
 """The shipped network that answers where none is asked for."""
@@ -83,18 +80,6 @@ class Tour(Solution):
             "gap": self.gap,
             "tour": self.tour.tolist(),
         }
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws the cities and the way through them."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.gca() if ax is None else ax
-        around = self.cities[np.append(self.tour, self.tour[:1])]
-        ax.plot(*around.T, "-", color="C0", linewidth=0.8)
-        ax.plot(*self.cities.T, ".", color="0.2", markersize=3)
-        ax.set_aspect("equal")
-        ax.set_title(f"tour of length {self.value:.6g}: {self.quality()}")
-        return ax
 
     def write(self, path: str | Path, name: str = "tour") -> None:
         """Writes the tour as a TSPLIB .tour file."""

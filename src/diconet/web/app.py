@@ -8,7 +8,6 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from fastapi import FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
@@ -20,10 +19,12 @@ from diconet.solve.knapsack import knapsack
 from diconet.solve.solution import Solution
 from diconet.solve.tsp import tsp
 from diconet.stages import Stage, stages_of
+from diconet.tree import Growth
 from diconet.weights import shipped
 
 Task = Literal["hull", "kmeans", "knapsack", "tsp"]
 MOST_ITEMS = 2_000
+TSP_LEAF = 40
 
 
 class Question(BaseModel):
@@ -104,8 +105,10 @@ def _plain(stage: Stage) -> dict[str, Any]:
 @lru_cache
 def _network(task: Task) -> DiCoNet:
     """The shipped network of a task, read once."""
-    torch.set_num_threads(max(1, torch.get_num_threads() // 2))
-    return shipped(task)
+    model = shipped(task)
+    if task == "tsp":  # made for thousands of cities; small leaves give the page a tree to show
+        return DiCoNet(model.split, model.merge, Growth(leaf_size=TSP_LEAF))
+    return model
 
 
 _SOLVERS: dict[str, Callable[[np.ndarray, Question, DiCoNet], Any]] = {
