@@ -58,6 +58,12 @@ class SetBatch:
         sizes = torch.tensor([len(items) for items in sets], device=sets[0].device)
         return cls.pack(torch.cat(list(sets)), sizes, context)
 
+    @classmethod
+    def cat(cls, batches: Sequence[SetBatch]) -> SetBatch:
+        """The sets of several batches, one batch after the other; `index` is kept as it is."""
+        fields = ("items", "sizes", "context", "index")
+        return cls(*(torch.cat([getattr(b, name) for b in batches]) for name in fields))
+
     def __len__(self) -> int:
         return len(self.sizes)
 

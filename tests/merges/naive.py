@@ -36,7 +36,6 @@ class NaiveNode:
                 encodings.append(out.reshape(-1))
             last.append(state.reshape(-1))
         self.keys = [merge.key(e) for e in encodings]
-        self.points = [self.seen(points[row]) for row in self.rows]
         self.start = torch.tanh(merge.start(torch.cat(last)))
 
     def _by_angle(self, points: Tensor, half: list[int]) -> list[int]:
@@ -53,9 +52,6 @@ class NaiveNode:
         """Over the items and, last, the end symbol."""
         query = self.merge.query(state)
         scores = [self.merge.score(torch.tanh(k + query))[0] for k in self.keys]
-        if self.merge.aim is not None:
-            aim = self.merge.aim(state)
-            scores = [s + aim @ p for s, p in zip(scores, self.points, strict=True)]
         end = self.merge.score(torch.tanh(self.merge.end_key + query))[0]
         for i, row in enumerate(self.rows):
             if row in taken:

@@ -26,8 +26,6 @@ def small_merge(order: str = "given", spread: float = 3.0, **options: Any) -> Po
         for parameter in merge.parameters():
             parameter.mul_(spread)
         merge.end_key.normal_()
-        if merge.aim is not None:
-            merge.aim.weight.normal_()
     return merge
 
 
@@ -37,7 +35,7 @@ def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
     return sets, grow(RandomSplit(), sets, Growth(depth=depth), seeds), seeds
 
 
-@pytest.mark.parametrize("options", [{}, {"normalise": "covariance", "aim": True}])
+@pytest.mark.parametrize("options", [{}, {"normalise": "covariance"}])
 @pytest.mark.parametrize("order", ["given", "angle"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_likelihood_is_the_product_of_all_matrices(

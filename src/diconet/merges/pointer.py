@@ -77,8 +77,7 @@ class PointerMerge(nn.Module):
     by step, at an item not yet taken or at the end symbol. `order="angle"` reads the items of each
     child by angle around the node's mean instead of as they come; `bidirectional` reads them both
     ways, half the width each. A node sees its points moved to their mean and scaled to spread 1 or,
-    with `normalise="covariance"`, stretched until none of their directions stands out. With `aim`,
-    the decoder also names a direction, and an item scores by how far it lies that way. Below the
+    with `normalise="covariance"`, stretched until none of their directions stands out. Below the
     root a node goes on until the end symbol has probability `patience`: keeping an item too many
     costs little there.
     """
@@ -90,7 +89,6 @@ class PointerMerge(nn.Module):
         order: Literal["given", "angle"] = "given",
         bidirectional: bool = False,
         normalise: Literal["spread", "covariance"] = "spread",
-        aim: bool = False,
         patience: float = 0.85,
         epsilon: float = 1e-6,
         binarise: bool = False,
@@ -108,7 +106,6 @@ class PointerMerge(nn.Module):
             "order": order,
             "bidirectional": bidirectional,
             "normalise": normalise,
-            "aim": aim,
             "patience": patience,
             "epsilon": epsilon,
         }
@@ -124,9 +121,6 @@ class PointerMerge(nn.Module):
         self.key = nn.Linear(width, width)
         self.query = nn.Linear(width, width, bias=False)
         self.score = nn.Linear(width, 1, bias=False)
-        self.aim = nn.Linear(width, num_features, bias=False) if aim else None
-        if self.aim is not None:
-            nn.init.zeros_(self.aim.weight)
         self.first_input = nn.Parameter(torch.zeros(num_features))
         self.end_key = nn.Parameter(torch.zeros(width))
 
@@ -196,20 +190,6 @@ class PointerMerge(nn.Module):
         start = torch.tanh(self.start(last.reshape(len(node), -1)))
         return _Memory(node, points, self.key(states), start, view)
 
-    def _scores(
-        self,
-        memory: _Memory,
-        states: Float[Tensor, "steps width"],
-        queries: Float[Tensor, "steps width"],
-        column: Int[Tensor, "pairs"],
-        row: Int[Tensor, "pairs"],
-    ) -> Float[Tensor, "pairs"]:
-        scores = additive_scores(memory.keys, queries, self.score.weight[0], column, row)
-        if self.aim is None:
-            return scores
-        ahead = self.aim(states).index_select(0, row) * memory.points.index_select(0, column)
-        return scores + ahead.sum(1)
-
     def _attend(
         self,
         memory: _Memory,
@@ -234,7 +214,7 @@ class PointerMerge(nn.Module):
         queries = self.query(states)
 
         row, column = cross(steps, nodes.sizes)
-        scores = self._scores(memory, states, queries, column, row)
+        scores = additive_scores(memory.keys, queries, self.score.weight[0], column, row)
         step = row - offsets_of(steps)[:-1][nodes.owner[column]]
         scores = scores.masked_fill(taken[column] < step, -torch.inf)
         end = self.score(torch.tanh(self.end_key + queries)).squeeze(1)
@@ -263,7 +243,7 @@ class PointerMerge(nn.Module):
             sizes = nodes.sizes[active]
             rows = ragged_arange(nodes.offsets[:-1][active], sizes)
             rows, owner = rows[free[rows]], owner_of(sizes)[free[rows]]
-            scores = self._scores(memory, state, query, rows, owner)
+            scores = additive_scores(memory.keys, query, self.score.weight[0], rows, owner)
             end = self.score(torch.tanh(self.end_key + query)).squeeze(1)
             items = segment_logsumexp(scores, owner, len(active))
             best = segment_argmax(scores, owner, len(active))

@@ -12,7 +12,8 @@ from scipy.spatial import ConvexHull, QhullError
 from torch import Tensor
 
 from diconet.answers import Sequences
-from diconet.segments import offsets_of, owner_of, segment_sum
+from diconet.polygons import polygon_area
+from diconet.segments import owner_of, segment_sum
 from diconet.sets import SetBatch
 
 
@@ -60,14 +61,7 @@ def hull_of(points: np.ndarray) -> np.ndarray:
 
 def signed_area(sets: SetBatch, cycles: Sequences) -> Float[Tensor, "sets"]:
     """Area inside each cycle, positive where it runs counter-clockwise."""
-    here = sets.items[cycles.rows(sets)].double()
-    owner = owner_of(cycles.sizes)
-    start = offsets_of(cycles.sizes)[:-1]
-    follower = torch.arange(len(here), device=here.device) + 1
-    follower = torch.where(follower == (start + cycles.sizes)[owner], start[owner], follower)
-    there = here[follower]
-    twice = here[:, 0] * there[:, 1] - here[:, 1] * there[:, 0]
-    return segment_sum(twice, owner, len(sets)).float() / 2
+    return polygon_area(sets.items[cycles.rows(sets)], cycles.sizes).float()
 
 
 def exact(found: Sequences, expected: Sequences) -> Bool[Tensor, "sets"]:
