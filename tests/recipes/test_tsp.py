@@ -56,6 +56,10 @@ def test_a_reference_becomes_the_leaves_of_the_paper_s_network(tmp_path: Path) -
     flat = replace(TINY, network="pairs", width=4)
     save(train_model(flat, quiet=True), tmp_path / "leaf.safetensors", half=False)
     deep = replace(flat, depth=1, leaf=str(tmp_path / "leaf.safetensors"))
+    exam = Exam.of(8, 2, 0)
+    with torch.no_grad():  # untrained, it answers as the reference does
+        untrained = build(deep)(exam.sets).answer.logits
+        assert torch.allclose(untrained, load(deep.leaf)(exam.sets).answer.logits, atol=1e-5)
     model = train_model(deep, quiet=True)
     assert isinstance(model.merge, PairMerge)
     reference = load(tmp_path / "leaf.safetensors").merge
@@ -66,7 +70,6 @@ def test_a_reference_becomes_the_leaves_of_the_paper_s_network(tmp_path: Path) -
         assert torch.equal(kept, trained)
     save(model, tmp_path / "deep.safetensors", half=False)
     again = load(tmp_path / "deep.safetensors")
-    exam = Exam.of(8, 2, 0)
     with torch.no_grad():
         assert torch.equal(again(exam.sets).answer.logits, model(exam.sets).answer.logits)
 

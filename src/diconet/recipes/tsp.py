@@ -48,9 +48,9 @@ class Settings:
 
     "near" works on trees with leaves of at most `leaf_size` cities, "pairs" on trees of a fixed
     `depth`, with the network of `leaf` (a shipped name or a file) at the leaves where that is
-    above 0 (the merge starts from it too). `num_labels` instances of the sizes that training draws are solved by fast-tsp in
-    `label_seconds` each, and kept in the file `labels` where that is given. With `start`, training
-    goes on from those weights.
+    above 0 (the merge starts from it too). `num_labels` instances of the sizes that training draws
+    are solved by fast-tsp in `label_seconds` each, and kept in the file `labels` where that is
+    given. With `start`, training goes on from those weights.
     """
 
     network: Literal["near", "pairs"] = "near"
@@ -141,7 +141,7 @@ class Exam:
     @classmethod
     def of(cls, size: int, num_sets: int, seed: int) -> Exam:
         """Fresh uniform instances, solved by fast-tsp in a time that grows with their size."""
-        task = TspTask(seconds=0.01 if size <= 40 else 0.00035 * size)
+        task = TspTask(seconds=0.02 + 0.001 * size)
         sets = task.sample(num_sets, size, rng=torch.Generator().manual_seed(1_000 * seed + size))
         return cls(sets, task.oracle(sets))
 
