@@ -17,6 +17,7 @@ from diconet.plot import (
     read_metrics,
     save_hull_animation,
     save_hull_levels,
+    save_hull_outputs,
 )
 from diconet.plot.curves import curves_figure
 from diconet.plot.levels import planar
@@ -47,6 +48,14 @@ def test_hull_levels_are_written(halved: DiCoNet, tmp_path: Path, rng: torch.Gen
     path = save_hull_levels(halved, sets, tmp_path / "levels.png", title="halves")
     with Image.open(path) as image:
         assert image.width > 2.5 * image.height  # three panels in a row
+
+
+def test_hulls_of_several_networks(halved: DiCoNet, tmp_path: Path, rng: torch.Generator) -> None:
+    sets = SetBatch.of([torch.rand(9, 2, generator=rng) for _ in range(3)])
+    whole = DiCoNet(MedianSplit(), TripleMerge(), depth=0)
+    path = save_hull_outputs({"whole": whole, "halved": halved}, sets, tmp_path / "rows.png")
+    with Image.open(path) as image:
+        assert image.width > 1.2 * image.height  # three across, two down
 
 
 def test_a_panel_a_call_for_a_knapsack() -> None:
@@ -104,7 +113,8 @@ def test_curves_of_two_runs_in_one_picture(
     assert labels == ["a 25", "a 50", "b 25", "b 50"]
     main(["plot", str(tmp_path / "a"), "--out", str(tmp_path / "curves.png")])
     assert capsys.readouterr().out == f"picture: {tmp_path / 'curves.png'}\n"
-    assert Image.open(tmp_path / "curves.png").format == "PNG"
+    with Image.open(tmp_path / "curves.png") as image:
+        assert image.format == "PNG"
 
 
 @pytest.mark.parametrize(

@@ -168,3 +168,21 @@ def save_hull_levels(
         draw_stage(ax, sets.items.numpy(), stage)
     figure.suptitle(title, fontsize=11)
     return save(figure, path)
+
+
+@torch.no_grad()
+def save_hull_outputs(models: dict[str, DiCoNet], sets: SetBatch, path: str | Path) -> Path:
+    """What several networks say of the same sets: a row a network, a column a set."""
+    figure, axes = new_figure(len(models) * len(sets), size=2.4, most_across=len(sets))
+    panels = iter(axes)
+    for title, model in models.items():
+        outcome = model(sets)
+        leaves = sets.unpack(outcome.tree.leaves)
+        for number, (points, corners) in enumerate(
+            zip(sets.unpack(), outcome.solution.unpack(), strict=True)
+        ):
+            stage = Stage(
+                title if number == 0 else "", leaves[number].numpy(), [(0, corners.numpy())]
+            )
+            draw_stage(next(panels), points.numpy(), stage)
+    return save(figure, path)
