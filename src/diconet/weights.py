@@ -108,7 +108,7 @@ def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
     try:
         with safe_open(path, framework="pt") as file:
             notes = file.metadata() or {}
-            state = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
+            state = {name: _widened(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ValueError(f"model must be a diconet weights file; {path}: {error}.") from error
     if "diconet" not in notes:
@@ -120,6 +120,11 @@ def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} do not fit the network: {error}.") from error
     return into.eval()
+
+
+def _widened(value: torch.Tensor) -> torch.Tensor:
+    """Half precision is for files only."""
+    return value.float() if value.dtype == torch.float16 else value
 
 
 def _network(description: str, path: str | Path) -> DiCoNet:

@@ -53,20 +53,23 @@ class TripleJudge(nn.Module):
 
     A triple enters as the directions i -> j, i -> k and j -> k, and counts by learned sums of
     products of their coordinates ("forms"); each form takes its worst witness. Without a bias a
-    form changes sign at the same place at every scale, however close to a tie.
+    form changes sign at the same place at every scale, however close to a tie; for the closest of
+    them it counts in double precision.
     """
 
-    def __init__(self, num_forms: int = 4, resolution: float = 1e-5) -> None:
+    def __init__(self, num_forms: int = 1, resolution: float = 1e-8) -> None:
         super().__init__()
         if num_forms < 1:
             raise ValueError(f"num_forms must be at least 1; got {num_forms}.")
         if not resolution > 0:
             raise ValueError(f"resolution must be above 0; got {resolution}.")
         self.config = {"num_forms": num_forms, "resolution": resolution}
-        self.forms = nn.Parameter(torch.randn(4, 2, num_forms) / math.sqrt(8 * num_forms))
+        start = torch.randn(4, 2, num_forms, dtype=torch.float64)
+        self.forms = nn.Parameter(start / math.sqrt(8 * num_forms))
         self.resolution = resolution
 
     def forward(self, points: Float[Tensor, "items 2"], edges: Edges) -> Float[Tensor, "edges"]:
+        points = points.to(self.forms.dtype)
         tail, head = points[edges.tail], points[edges.head]
         third = points[edges.witness]
         to_third = torch.cat(
@@ -79,13 +82,13 @@ class TripleJudge(nn.Module):
         against = against.masked_fill((edges.witness == NOBODY)[:, :, None], -torch.inf)
         worst = F.pad(against, (0, 0, 0, 1), value=-torch.inf).amax(1)
         worst = torch.where(worst.isneginf(), -1.0, worst)  # an edge without witnesses holds
-        return -torch.asinh(worst / self.resolution).sum(1)
+        return -torch.asinh(worst / self.resolution).sum(1).to(torch.float32)
 
 
 def _direction(step: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
-    """Unit vectors in single precision; the zero vector stays."""
+    """Unit vectors; the zero vector stays."""
     length = torch.linalg.vector_norm(step, dim=-1, keepdim=True)
-    return (step / torch.where(length > 0, length, 1)).to(torch.float32)
+    return step / torch.where(length > 0, length, 1)
 
 
 class TripleMerge(nn.Module):
