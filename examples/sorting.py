@@ -78,9 +78,10 @@ class FirstHalf(nn.Module):
         answer = node.select(rows, node.sizes)
         if target is None:
             return Ordered(level.roots, answer)
-        so_far = 0 if below is None else below.log_prob
-        here = log_likelihood(level, pairs, logit, target)
-        return Ordered(level.roots, answer, here + so_far)
+        log_prob = log_likelihood(level, pairs, logit, target)
+        if below is not None and below.log_prob is not None:
+            log_prob = log_prob + below.log_prob
+        return Ordered(level.roots, answer, log_prob)
 
 
 def log_likelihood(level: Level, pairs: SetBatch, logit: Tensor, target: Sequences) -> Tensor:

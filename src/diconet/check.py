@@ -261,7 +261,7 @@ def _tree_along(
     """The tree in which every item goes the way that `sides` says."""
     ways = iter(sides)
 
-    def follow(nodes: SetBatch, seeds: Tensor | None) -> Cut:
-        return Cut(next(ways)[nodes.index], nodes.items.new_zeros(len(nodes)))
+    def follow(sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        return Cut(next(ways)[sets.index], sets.items.new_zeros(len(sets)))
 
     return grow(follow, sets, Growth(depth=like.depth))

@@ -79,9 +79,8 @@ def draw_parts(ax: Axes, points: np.ndarray, parts: np.ndarray, size: float | No
     for part in np.unique(parts).tolist():
         rows = parts == part
         marker = MARKERS[max(part, 0) // len(COLOURS) % len(MARKERS)]
-        ax.scatter(
-            *points[rows].T, color=colour_of(part), s=size, marker=marker, linewidths=0, zorder=2
-        )
+        x, y = points[rows].T
+        ax.scatter(x, y, color=colour_of(part), s=size, marker=marker, linewidths=0, zorder=2)
 
 
 def point_size(count: int) -> float:

@@ -43,7 +43,7 @@ def read_metrics(run: str | Path) -> Series:
                 found.setdefault(name, []).append((step, float(value)))
     if not found:
         raise ValueError(f"RUN must hold metrics; {path} is empty.")
-    return {name: (*np.array(points).T,) for name, points in found.items()}  # type: ignore[misc]
+    return {name: (*np.array(points).T,) for name, points in found.items()}
 
 
 def save_curves(runs: Sequence[str | Path], path: str | Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ def draw_stage(ax: Axes, points: np.ndarray, stage: Stage) -> None:
 
 def draw_packing(ax: Axes, solution: Packing, parts: np.ndarray) -> None:
     """Items by weight and value: hollow if left, blue if taken before, orange if taken now."""
-    looks = {
+    looks: dict[int, dict[str, Any]] = {
         -1: {"facecolors": "none", "edgecolors": FAINT, "label": "left"},
         0: {"color": colour_of(0), "linewidths": 0, "label": "taken before"},
         1: {"color": colour_of(1), "linewidths": 0, "label": "taken now"},
