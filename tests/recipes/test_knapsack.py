@@ -5,8 +5,17 @@ from dataclasses import replace
 import pytest
 import torch
 
+from diconet.model import DiCoNet
 from diconet.presets import read_settings
-from diconet.recipes.knapsack import Settings, _Test, evaluate, greedy_answer, with_splits
+from diconet.recipes.knapsack import (
+    PAPER,
+    Settings,
+    _Test,
+    evaluate,
+    greedy_answer,
+    reproduce,
+    with_splits,
+)
 from diconet.tasks.knapsack import KnapsackTask
 from diconet.train import TrainConfig, train
 
@@ -72,6 +81,25 @@ def test_evaluation_reports_ratios_of_at_least_one():
     assert figures["ratio"] >= figures["ratio_beam_16"] >= 1
     assert figures["proven_ratio"] > figures["ratio"]
     assert {record["size"] for record in records} == {12}
+
+
+def test_the_papers_cells_are_all_there_beside_our_own():
+    def find(name: str) -> DiCoNet:
+        splits = {"knapsack_baseline": 0, "knapsack_paper": 3}
+        if name in splits:
+            return Settings(split="fill", width=4, num_layers=1, num_splits=splits[name]).build()
+        return Settings(width=4).build()
+
+    records = reproduce(num_sets=2, find=find)
+    assert all(set(r) == {"row", "column", "metric", "ours", "paper"} for r in records)
+    cells = {(r["row"], r["column"], r["metric"]): r for r in records}
+    for row, metrics in PAPER.items():
+        for metric, figures in metrics.items():
+            for column, figure in zip(("n=50", "n=100", "n=200"), figures, strict=True):
+                assert cells[row, column, metric]["paper"] == figure
+    assert all(r["ours"] >= 1 - 1e-9 for r in records if r["metric"] == "ratio")
+    beam, alone = "Take or leave, beam of 16", "Take or leave, greedy"
+    assert cells[beam, "n=1000", "ratio"]["ours"] <= cells[alone, "n=1000", "ratio"]["ours"]
 
 
 @pytest.mark.parametrize("preset", ["paper", "baseline", "small"])
