@@ -18,8 +18,8 @@ from diconet.tours.metric import Metric, distance
 LARGEST = 2_000
 """Cities up to which the bound takes about a second at most."""
 
-_ROUNDS = 400
-_STEPS = 1e8
+_ROUNDS = 3_000  # clusters of cities need that many
+_STEPS = 5e7
 _HAIR = 1e-11  # more than rounding can add up to
 
 
