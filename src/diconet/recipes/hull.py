@@ -242,5 +242,5 @@ def pictures(model: DiCoNet, folder: Path, *, size: int = 50, seed: int = 3) -> 
             HullTask().sample(4, size // 2, rng=rng),
             folder / "hull_by_depth.png",
         ),
-        save_hull_animation(model, sets, folder / "hull.gif"),
+        save_hull_animation(model, HullTask().sample(1, 90, rng=rng), folder / "hull.gif"),
     ]
