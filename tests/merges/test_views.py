@@ -23,7 +23,7 @@ class RightFromOneSide(nn.Module):
     def forward(self, level: Level, below: Pointed | None, target: object) -> Pointed:
         under = None if below is None else Ordered(level.roots, below.sets)
         hull = exact_hull_merge(level, under, target).sets
-        if self.calls % 8 != self.right:
+        if self.calls % 6 != self.right:
             cut = hull.position < (hull.sizes - 1).clamp(min=1)[hull.owner]
             sizes = torch.bincount(hull.owner[cut], minlength=len(hull))
             hull = hull.select(cut.nonzero().squeeze(1), sizes)
@@ -34,10 +34,10 @@ class RightFromOneSide(nn.Module):
 def test_the_side_that_sees_most_wins_at_every_node(rng: torch.Generator) -> None:
     sets = HullTask().sample(30, 20, rng=rng)
     tree = grow(RandomSplit(), sets, Growth(depth=2), seeds_from(rng, 30))
-    for right in (0, 3, 4, 7):
+    for right in (0, 2, 3, 5):
         merge = RightFromOneSide(right)
-        found = fold(BestOfViews(merge), tree).solution
-        assert merge.calls == 8 * 3
+        found = fold(BestOfViews(merge, turns=3), tree).solution
+        assert merge.calls == 6 * 3
         assert exact(found, HullTask().oracle(sets)).all()
     assert not exact(fold(RightFromOneSide(9), tree).solution, HullTask().oracle(sets)).any()
 
@@ -45,7 +45,7 @@ def test_the_side_that_sees_most_wins_at_every_node(rng: torch.Generator) -> Non
 def test_points_come_back_as_they_were(rng: torch.Generator) -> None:
     sets = SetBatch.of([torch.rand(7, 2, generator=rng) + 5, torch.rand(1, 2, generator=rng)])
     tree = grow(RandomSplit(), sets, Growth(depth=1), seeds_from(rng, 2))
-    answer = fold(BestOfViews(RightFromOneSide(5)), tree)
+    answer = fold(BestOfViews(RightFromOneSide(5), turns=3), tree)
     assert torch.equal(answer.sets.items, sets.items[answer.sets.index])
 
 

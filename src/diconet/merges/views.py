@@ -7,6 +7,7 @@ best, at each node and without any label, so that errors do not add up on the wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -21,22 +22,25 @@ from diconet.tree import Level
 
 
 class BestOfViews(nn.Module):
-    """A merge of points into cycles, seen from the eight sides of a square: the largest wins.
+    """A merge of points into cycles, seen from `turns` sides and again in a mirror: the largest wins.
 
     Training goes to the wrapped merge alone, as if this were not here.
     """
 
-    def __init__(self, merge: nn.Module) -> None:
+    def __init__(self, merge: nn.Module, turns: int = 8) -> None:
         super().__init__()
-        self.config = {"merge": merge}
+        if turns < 1:
+            raise ValueError(f"turns must be at least 1; got {turns}.")
+        self.config = {"merge": merge, "turns": turns}
         self.merge = merge
+        self.turns = turns
 
     def forward(self, level: Level, below: Pointed | None, target: Any | None) -> Pointed:
         if target is not None:
             answer: Pointed = self.merge(level, below, target)
             return answer
         answers = []
-        for seen_level, seen_below, mirrored in _views(level, below):
+        for seen_level, seen_below, mirrored in _views(level, below, self.turns):
             cycles = self.merge(seen_level, seen_below, None).sets
             answers.append(_backwards(cycles) if mirrored else cycles)
         everything = SetBatch.cat(answers)
@@ -49,22 +53,24 @@ class BestOfViews(nn.Module):
         return Pointed(level.roots, best, level.number if below is None else below.depth)
 
 
-def _views(level: Level, below: Pointed | None) -> Iterator[tuple[Level, Pointed | None, bool]]:
-    """A level and the answers below it turned by quarters, then mirrored and turned again."""
+def _views(
+    level: Level, below: Pointed | None, turns: int
+) -> Iterator[tuple[Level, Pointed | None, bool]]:
+    """A level and the answers below it turned step by step, then mirrored and turned again."""
     for mirrored in (False, True):
-        for quarters in range(4):
-            seen = replace(level, sets=_seen(level.sets, quarters, mirrored))
-            under = below and replace(below, sets=_seen(below.sets, quarters, mirrored))
+        for turn in range(turns):
+            angle = 2 * math.pi * turn / turns
+            seen = replace(level, sets=_seen(level.sets, angle, mirrored))
+            under = below and replace(below, sets=_seen(below.sets, angle, mirrored))
             yield seen, under, mirrored
 
 
-def _seen(sets: SetBatch, quarters: int, mirrored: bool) -> SetBatch:
+def _seen(sets: SetBatch, angle: float, mirrored: bool) -> SetBatch:
     x, y = sets.items.unbind(1)
     if mirrored:
         x, y = y, x
-    for _ in range(quarters):
-        x, y = -y, x
-    return sets.with_items(torch.stack([x, y], 1))
+    cos, sin = math.cos(angle), math.sin(angle)
+    return sets.with_items(torch.stack([cos * x - sin * y, sin * x + cos * y], 1))
 
 
 def _backwards(cycles: SetBatch) -> SetBatch:

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from diconet.presets import names, read_settings
+from diconet.recipes.hull import MANY_VIEWS, ROWS, Settings, evaluate, reproduce, train_model
+from diconet.train import TrainConfig
+from diconet.weights import load, shipped
+
+TINY = TrainConfig(steps=3, batch_size=4, tree_samples=2, max_size=14, checkpoint_every=3)
+
+
+@pytest.mark.parametrize("row", ["baseline", "random", "diconet", "diconet_reg"])
+def test_every_row_trains_through_its_stages(row: str, tmp_path: Path) -> None:
+    settings = Settings(
+        row=row, width=8, halve_to=6.0, baseline=TINY, first_stage=True, first=TINY, train=TINY
+    )
+    model = train_model(settings, tmp_path, quiet=True)
+    kept = load(tmp_path / "weights.safetensors")
+    for name, value in kept.state_dict().items():
+        assert torch.allclose(value, model.state_dict()[name], atol=2e-3), name
+    stages = {path.parent.name for path in tmp_path.rglob("checkpoint.pt")}
+    assert stages == {tmp_path.name} | (set() if row == "baseline" else {"baseline", "first"})
+
+
+def test_rows_start_from_the_given_weights(tmp_path: Path) -> None:
+    settings = Settings(row="baseline", width=8, baseline=TINY, train=TINY)
+    train_model(settings, tmp_path / "start", quiet=True)
+    start = tmp_path / "start" / "weights.safetensors"
+    slow = TrainConfig(steps=1, batch_size=2, merge_lr=1e-12, split_lr=1e-12, max_size=8)
+    begun = Settings(row="diconet", width=8, init=str(start), train=slow)
+    model = train_model(begun, tmp_path / "row", quiet=True)
+    assert not (tmp_path / "row" / "baseline").exists()
+    for name, value in load(start).merge.state_dict().items():
+        assert torch.allclose(value, model.merge.state_dict()[name], atol=1e-5), name
+
+
+def test_presets_of_the_paper_and_ours() -> None:
+    assert set(names("hull")) >= {"paper", "small"}
+    paper = read_settings(Settings, "hull", "paper", [])
+    assert (paper.width, paper.split_layers, paper.split_width) == (512, 5, 15)
+    assert (paper.train.batch_size, paper.train.split_lr, paper.train.merge_lr) == (
+        128,
+        0.01,
+        0.001,
+    )
+    changed = read_settings(Settings, "hull", "small", ["--train.steps", "7", "--width", "16"])
+    assert (changed.train.steps, changed.width) == (7, 16)
+
+
+def test_shipped_networks_answer_as_they_should() -> None:
+    """Far above what an untrained network reaches (0%), with room for the draw of the sets."""
+    accuracy = {
+        row: evaluate(shipped(f"hull_{row}"), sizes=[25], num_sets=128, seed=5)[0]["value"]
+        for row, _ in ROWS.values()
+    }
+    assert accuracy["baseline"] > 70
+    assert accuracy["diconet_reg"] > 70
+    assert accuracy["random"] < accuracy["diconet_reg"]
+
+
+def test_the_table_has_every_cell() -> None:
+    records = reproduce(num_sets=8, seed=1)
+    cells = {(r["row"], r["column"], r["metric"]): r for r in records}
+    for row, (_, paper) in ROWS.items():
+        for n, figure in zip((25, 50, 100, 200), paper, strict=True):
+            assert cells[row, f"n={n}", "accuracy"]["paper"] == figure
+            assert 0 <= cells[row, f"n={n}", "f1"]["ours"] <= 100
+            assert cells[row, f"n={n}", "area"]["paper"] is None
+    assert (MANY_VIEWS, "n=200", "accuracy") in cells
