@@ -22,7 +22,7 @@ from diconet.tree import Level
 
 
 class BestOfViews(nn.Module):
-    """A merge of points into cycles, seen from `turns` sides and again in a mirror: the largest wins.
+    """A merge of points into cycles, from `turns` sides and again in a mirror: the largest wins.
 
     Training goes to the wrapped merge alone, as if this were not here.
     """
