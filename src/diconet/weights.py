@@ -118,7 +118,8 @@ def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
     try:
         into.load_state_dict(state)
     except RuntimeError as error:
-        raise ValueError(f"the weights in {path} do not fit the network: {error}.") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"the weights in {path} do not fit the network: {reason}.") from error
     return into.eval()
 
 

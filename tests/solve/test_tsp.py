@@ -143,5 +143,6 @@ def test_plot_draws_every_city() -> None:
     _, ax = plt.subplots()
     found = one(np.random.default_rng(0).random((9, 2)), model=control())
     found.plot(ax)
-    assert [len(line.get_xdata()) for line in ax.lines] == [10, 9]  # type: ignore[arg-type]
+    assert [len(line.get_xdata()) for line in ax.lines] == [10]  # type: ignore[arg-type]
+    assert sum(len(dots.get_offsets()) for dots in ax.collections) == 9  # type: ignore[arg-type]
     plt.close("all")
