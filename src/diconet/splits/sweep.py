@@ -109,6 +109,7 @@ class SweepSplit(nn.Module):
         self.score = _mlp(CUT_FEATURES, width)
         self.lean = nn.Parameter(torch.tensor([_START, 0.0, 0.0, 0.0]))
         self.shares = _mlp(SHARE_FEATURES, width // 2) if share == "learned" else None
+        self.share_lean = nn.Parameter(torch.ones(2)) if share == "learned" else None
 
     def candidates(self, sets: SetBatch) -> Candidates:
         """The cuts to choose from; nothing here is learned."""
@@ -165,7 +166,8 @@ class SweepSplit(nn.Module):
         first = ragged_arange(least, width)
         part = (items / sets.sizes)[owner]
         features = _share_features(first, budget[owner], part, candidates, chosen[owner], owner)
-        logits = self.shares(features).squeeze(1) - features[:, 0] - features[:, 3]
+        assert self.share_lean is not None
+        logits = self.shares(features).squeeze(1) - features[:, [0, 3]] @ self.share_lean
         pick, log_prob = _draw(logits, width, 1, None if seeds is None else mix(seeds, 7))
         return first[pick], log_prob
 

@@ -352,12 +352,13 @@ def _describe(keys, left, right, total, local, budget, count, features, position
         for r in range(first, row):
             f = features[r]
             f[17] = f[3] - np.log(widest / (deviation + _TINY) + 1e-4)
+    gain = max(1 - least[0], _TINY)
     for r in range(row):
         f = features[r]
         _costs_after(cost[r, 0] * inverse, cost[r, 1] * inverse, after)
         for a in range(4):
             f[18 + a] = min(np.log((after[a] + 1e-6) / (least[a] + 1e-6)), 5.0)
-        f[22] = min(20 * f[18], 5.0)  # the same under a magnifying glass
+        f[22] = f[6] / gain
         f[23] = np.log(least[0] + 1e-4)
 
 
