@@ -206,3 +206,8 @@ def test_the_public_face_is_complete_and_lazy() -> None:
         diconet.nonsense  # type: ignore[attr-defined]  # noqa: B018
     check = "import diconet, sys; sys.exit(sum(m in sys.modules for m in ('torch', 'numpy')))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_a_public_name_outlives_the_import_of_a_module_of_that_name() -> None:
+    check = "import diconet.train, diconet; assert callable(diconet.train), diconet.train"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

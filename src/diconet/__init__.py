@@ -4,7 +4,9 @@ The whole public face is here; each name is imported when it is first used, so t
 `import diconet` costs nothing.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -78,11 +80,24 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULE:
         raise AttributeError(f"module 'diconet' has no attribute {name!r}")
-    module = import_module(_MODULE[name])
-    # All at once: the import has just put the module `diconet.train` where the function belongs.
-    globals().update({each: getattr(module, each) for each in _HOME[_MODULE[name]]})
-    return globals()[name]
+    value = getattr(import_module(_MODULE[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """A package in which a public name stays what it is when a module of that name is imported.
+
+    Otherwise `diconet.train` would be the function or the module, whichever came last.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _MODULE and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
