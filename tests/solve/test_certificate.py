@@ -47,6 +47,7 @@ def exact_hull(points: np.ndarray) -> list[int]:
     return chain(distinct) + chain(distinct[::-1])
 
 
+@settings(deadline=None)
 @given(arrays(np.float64, (3, 2), elements=coordinate))
 @example(np.array([[0.5, 0.5], [12.0, 12.0], [24.0, 24.0]]))
 @example(np.array([[0.5, 0.5 + 2.0**-53], [12.0, 12.0], [24.0, 24.0]]))
@@ -57,13 +58,13 @@ def test_turns_have_the_sign_of_rational_arithmetic(triple: np.ndarray) -> None:
     assert turns(a, b, c).tolist() == [exact_turn(*triple)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(arrays(np.float64, st.tuples(st.integers(1, 9), st.just(2)), elements=coordinate))
 def test_the_true_hull_is_certified(points: np.ndarray) -> None:
     assert is_hull(points, np.array(exact_hull(points)))
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 7), st.just(2)), elements=coordinate),
     st.data(),

@@ -56,7 +56,7 @@ def shifted(num_sets: int, size: int, rng: torch.Generator) -> Float[Tensor, "se
 
 
 def sides(num_sets: int, size: int, rng: torch.Generator) -> Float[Tensor, "sets points 2"]:
-    """Points beside the sides of a triangle, off by a tenth to a millionth, as the set has it.
+    """Points beside the sides of a triangle, off by 1e-1 to 1e-8, as the set has it.
 
     Random clouds have few close calls; here nearly every turn is one.
     """
@@ -64,7 +64,7 @@ def sides(num_sets: int, size: int, rng: torch.Generator) -> Float[Tensor, "sets
     which = torch.randint(3, (num_sets, size, 1), generator=rng).expand(-1, -1, 2)
     start, end = corner.gather(1, which), corner.gather(1, (which + 1) % 3)
     at = torch.rand(num_sets, size, 1, generator=rng, dtype=torch.float64)
-    exponent = -1 - 5 * torch.rand(num_sets, 1, 1, generator=rng, dtype=torch.float64)
+    exponent = -1 - 7 * torch.rand(num_sets, 1, 1, generator=rng, dtype=torch.float64)
     return start + at * (end - start) + 10**exponent * gaussian(num_sets, size, rng)
 
 

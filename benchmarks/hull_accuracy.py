@@ -1,0 +1,55 @@
+"""How many whole hulls are right, by size and kind of cloud, and with other splits in place."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from diconet.model import DiCoNet
+from diconet.recipes.hull_triples import evaluate
+from diconet.splits import MedianSplit, RandomSplit
+from diconet.splits.across import AcrossSplit
+from diconet.weights import find
+
+SPLITS = {"median": MedianSplit, "random": RandomSplit, "across": AcrossSplit}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="hull", help="shipped weights by name, or a file")
+    parser.add_argument("--clouds", nargs="+", default=["uniform"])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[25, 50, 100, 200])
+    parser.add_argument("--num-sets", type=int, default=4_096)
+    parser.add_argument("--split", choices=["learned", *SPLITS], default="learned")
+    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    options = parser.parse_args()
+
+    torch.set_num_threads(1)
+    model = find(options.model)
+    if options.split != "learned":
+        model = DiCoNet(SPLITS[options.split](), model.merge, model.growth)
+    records = []
+    table = Table(title=f"{options.num_sets:,} sets each, {options.split} split: percent")
+    for column in ("cloud", "n", "accuracy", "area", "F1"):
+        table.add_column(column, justify="right")
+    for cloud in options.clouds:
+        for size in options.sizes:
+            found = evaluate(
+                model, sizes=[size], num_sets=options.num_sets, seed=options.seed, cloud=cloud
+            )
+            records += [{"cloud": cloud, "split": options.split, **record} for record in found]
+            cells = [f"{record['value']:.2f}" for record in found]
+            table.add_row(cloud, f"{size:,}", *cells)
+    if options.json:
+        print(json.dumps(records))
+    else:
+        Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
