@@ -15,8 +15,6 @@ import argparse
 import importlib.util
 import json
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,11 +39,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000])
+    parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--instances", type=int, default=3, help="instances a size")
     parser.add_argument("--model", default="tsp")
     parser.add_argument("--growth", action="store_true")
-    parser.add_argument("--once", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--tsplib", type=Path)
     parser.add_argument("--pointer-nets", type=Path)
     parser.add_argument(
@@ -54,19 +51,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     models = {"ours": find(args.model), "control": control()}
-    if args.once:
-        print(json.dumps(measure_once(models["ours"], args.once)))
-        return
     if args.growth:
-        records = growth(
-            args.sizes if len(args.sizes) > 3 else [1_000, 3_162, 10_000, 31_623, 100_000]
-        )
+        records = list(growth(models["ours"], args.sizes or [1_000, 10_000, 100_000]))
     elif args.tsplib:
         records = list(tsplib(models, args.tsplib))
     elif args.pointer_nets:
         records = list(pointer_nets(models, args.pointer_nets, args.limit))
     else:
-        records = list(side_by_side(models, args.sizes, args.instances))
+        records = list(side_by_side(models, args.sizes or [100, 1_000, 10_000], args.instances))
     show(records, args.json)
 
 
@@ -142,23 +134,21 @@ def warm_up(models: dict[str, DiCoNet]) -> None:
     others.random_insertion_tour(rng.random((9, 2)))
 
 
-def growth(sizes: list[int]) -> list[Record]:
-    """Time and peak memory of "2opt" per size, each in a process of its own; then the exponent.
+def growth(model: DiCoNet, sizes: list[int]) -> Iterator[Record]:
+    """Time and peak memory of "2opt" per size, smallest first; then the exponent.
 
     The exponent is that of processor time, which does not change with what else the machine does.
     """
+    warm_up({"ours": model})
     records = []
-    for size in sizes:
-        run = [sys.executable, __file__, "--once", str(size)]
-        out = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-        records.append(json.loads(out.splitlines()[-1]))
-    steps = np.log([r["n"] for r in records]), np.log([r["processor seconds"] for r in records])
-    exponent = float(np.polyfit(*steps, 1)[0])
-    return [*records, {"n": "exponent", "processor seconds": exponent}]
+    for size in sorted(sizes):
+        records.append(measure_once(model, size))
+        yield records[-1]
+    steps = np.log([(r["n"], r["processor seconds"]) for r in records]).T
+    yield {"n": "exponent", "processor seconds": float(np.polyfit(*steps, 1)[0])}
 
 
 def measure_once(model: DiCoNet, size: int) -> Record:
-    warm_up({"ours": model})
     cities = np.random.default_rng(size).random((size, 2))
     start, work = time.perf_counter(), time.process_time()
     found = one(cities, model, "2opt")
