@@ -80,7 +80,6 @@ def test_more_lloyd_steps_never_cost_more() -> None:
     [
         ([[0, 0], [1, 1]], 3, "k must be at most the number of points, 2; got 3"),
         ([[0, 0], [1, 1]], 0, "k must be a whole number of at least 1; got 0"),
-        ([[0, 0], [1, 1]], 1.5, r"k must be a whole number of at least 1; got 1\.5"),
         ([0, 1, 2], 2, r"points must have shape \(n, d\); got \(3,\)"),
         ([[0, float("nan")]], 1, r"points must be finite; got nan at \(0, 1\)"),
     ],
