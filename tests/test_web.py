@@ -9,6 +9,7 @@ pytest.importorskip("httpx2", reason="the test client needs httpx2")
 
 from fastapi.testclient import TestClient
 
+from diconet.cli import main
 from diconet.web.app import MOST_ITEMS, create_app
 from diconet.weights import shipped_names
 
@@ -101,3 +102,20 @@ def test_what_cannot_be_solved_is_said_in_a_line(client: TestClient) -> None:
 )
 def test_nonsense_is_refused(client: TestClient, body: dict[str, object]) -> None:
     assert client.post("/api/solve", json=body).status_code == 422
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("diconet.cli.see.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="2"):
+        main(["web"])
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("diconet: the page needs fastapi and uvicorn; install them with")
+    assert complaint.count("\n") == 1
+
+
+def test_ports_have_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["web", "--port", "65536"])
+    assert "--port must be at most 65535; got 65536." in capsys.readouterr().err

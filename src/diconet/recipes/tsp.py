@@ -27,6 +27,10 @@ from diconet.tree import Growth
 from diconet.weights import find, load, shipped
 
 
+SIZES = (10, 20, 40, 80)
+DEFAULT_MODEL = "tsp"
+
+
 def _default_training() -> TrainConfig:
     return TrainConfig(
         steps=1_800,
@@ -177,7 +181,7 @@ def solved(model: DiCoNet, exam: Exam, refine: Refine, samples: int = 200) -> Se
 def evaluate(
     model: DiCoNet,
     *,
-    sizes: Sequence[int] = (10, 20, 40, 80),
+    sizes: Sequence[int] = SIZES,
     num_sets: int = 200,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
