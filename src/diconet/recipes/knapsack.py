@@ -24,6 +24,7 @@ from diconet.splits.walk_search import LEFT, beam_of_walks, best_of_walks
 from diconet.tasks.knapsack import KnapsackTask, proven_gap
 from diconet.train import TrainConfig, train
 from diconet.tree import Growth
+from diconet.weights import find as find_weights
 from diconet.weights import shipped
 
 SIZES = (50, 100, 200)
@@ -55,6 +56,7 @@ class Settings:
 
     "fill" is the paper's recursion, with `num_splits` calls after the first (0: its Baseline);
     "takeleave" is ours, which meets instances drawn together by powers down to `least_power`.
+    `init` names weights to start from.
     """
 
     split: Literal["fill", "takeleave"] = "takeleave"
@@ -63,6 +65,7 @@ class Settings:
     alpha: float = 0.5
     num_splits: int = 3
     least_power: float = 1.0
+    init: str | None = None
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
@@ -82,13 +85,16 @@ class Settings:
 def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
     """Trains a network from the reward alone, in the folder `run`."""
     test = {size: _Test.of(size, 64, seed=9) for size in SIZES}
+    model = settings.build()
+    if settings.init is not None:
+        model.load_state_dict(find_weights(settings.init).state_dict())
 
     def ratios(model: DiCoNet) -> dict[str, float]:
         model.eval()
         return {f"ratio_{size}": t.ratio(greedy_answer(model)) for size, t in test.items()}
 
     return train(
-        settings.build(),
+        model,
         KnapsackTask(least_power=settings.least_power),
         settings.train,
         run=run,
