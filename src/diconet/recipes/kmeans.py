@@ -23,7 +23,7 @@ from diconet.recipes.kmeans_table import (
 from diconet.splits.graph import GraphSplit
 from diconet.splits.softmax import SoftmaxLabels
 from diconet.splits.sweep import SweepSplit
-from diconet.tasks.kmeans import Gaussian, KMeansTask, OneOf, Patches
+from diconet.tasks.kmeans import Gaussian, KMeansTask, OneOf, Parts, Patches
 from diconet.train import Estimator, TrainConfig, train
 from diconet.tree import Growth
 from diconet.weights import find, save
@@ -50,7 +50,8 @@ class Settings:
     node, credit node by node. "softmax" is the paper's non-recursive baseline. With `stages`, the
     network learns k = the first of them, then the next, each for `train.steps` steps on sets of
     k times `points_each` points; without, k follows from the number of points (or is any of 2 to
-    16, for patches). `exact_moves` lets a coin split use the closed-form effect of moving one point
+    16, for patches). With `parts`, points are taken as they lie up to that many levels down a tree.
+    `exact_moves` lets a coin split use the closed-form effect of moving one point
     in place of a black-box reward.
     """
 
@@ -58,6 +59,7 @@ class Settings:
     data: tuple[Data, ...] = ("gaussian2",)
     stages: tuple[int, ...] | None = None
     points_each: int = 20
+    parts: int = 0
     width: int = 64
     num_layers: int = 20
     sigma: float = 0.5
@@ -93,6 +95,7 @@ class Settings:
         for name in self.data:
             points = points_of(name, self.cifar, "train")
             any_k = tuple(range(2, 17)) if isinstance(points, Patches) else None
+            points = Parts(points, self.parts) if self.parts else points
             tasks.append(KMeansTask(points, any_k if k is None else (k,)))
         return OneOf(tuple(tasks))
 
@@ -111,8 +114,8 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
     if settings.init is not None:
         model.load_state_dict(find(settings.init).state_dict())
     stages: Sequence[int | None] = settings.stages or (None,)
-    for k in stages:
-        folder = run if len(stages) == 1 else run / f"k{k}"
+    for number, k in enumerate(stages):
+        folder = run if len(stages) == 1 else run / f"stage{number}_k{k}"
         config = settings.train
         if k is not None:
             model.growth = Growth(depth=round(log2(k))) if settings.network == "graph" else Growth()
