@@ -47,7 +47,7 @@ class Settings:
     num_forms: int = 1
     resolutions: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
     max_lr: float = 0.1
-    patience: float = 0.6
+    patience: float = 0.95
     split_width: int = 8
     split_layers: int = 3
     blunt_resolution: float = 0.02
