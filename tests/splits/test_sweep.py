@@ -121,3 +121,9 @@ def test_look_ahead_lowers_the_cost_of_its_tree() -> None:
 def test_refuses_too_few_positions() -> None:
     with pytest.raises(ValueError, match="max_positions must be at least 2; got 1"):
         SweepSplit(max_positions=1)
+
+
+def test_cuts_a_set_whose_budget_is_spent_in_two() -> None:
+    cut = SweepSplit(share="halved")(budgeted(clouds(6, 2), [1, 1]), None)
+    assert cut.contexts is not None
+    assert cut.contexts[:, :, 0].tolist() == [[1, 1], [1, 1]]

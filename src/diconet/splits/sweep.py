@@ -197,7 +197,8 @@ def _budget(sets: SetBatch) -> Float[Tensor, "sets"]:
     """Leaves that each set may become; two where nobody said."""
     if sets.context.shape[1] == 0:
         return torch.full_like(sets.sizes, 2, dtype=torch.float32)
-    return torch.minimum(sets.context[:, 0], sets.sizes.float())
+    # whoever asks for a cut has two leaves in mind at least
+    return torch.minimum(sets.context[:, 0], sets.sizes.float()).clamp(min=2)
 
 
 def _draw(
