@@ -26,7 +26,6 @@ from diconet.train import TrainConfig, train
 from diconet.tree import Growth
 from diconet.weights import find, load, shipped
 
-
 SIZES = (10, 20, 40, 80)
 DEFAULT_MODEL = "tsp"
 
