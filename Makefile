@@ -18,6 +18,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV), which takes a minute or two ..."
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@echo "Compiling its kernels, once ..."
+	@$(BIN)/diconet demo --json --out $(VENV)/demo >/dev/null
 	@touch $@
 
 demo: install  ## see what it does

@@ -51,7 +51,8 @@ def move_gains(
 def lloyd_steps(sets: SetBatch, labels: Int[Tensor, "items"], steps: int) -> Int[Tensor, "items"]:
     """So many rounds of Lloyd's algorithm: means of the clusters, then each point to the nearest.
 
-    Fewer if nothing moves any more. A cluster never runs empty: a round that would empty one is not made in that set.
+    Fewer if nothing moves any more. A cluster never runs empty: a round that would empty one is not
+    made in that set.
     """
     k = sets.owner.new_zeros(len(sets)).scatter_reduce(0, sets.owner, labels + 1, "amax")
     width = int(k.max())
