@@ -53,9 +53,12 @@ def expected_reward(split: FillSplit, items: Tensor, capacity: float, to_go: int
     inputs = fill_inputs(sets, torch.tensor([budget], dtype=torch.float64))
     scores = split.network(sets, inputs)
     total = torch.zeros(())
-    for order in permutations(range(len(items))):
+    light = [i for i in range(len(items)) if items[i, WEIGHT] <= budget]
+    for order in permutations(light):
         ranked = scores[list(order)]
-        chance = sum(ranked[i] - ranked[i:].logsumexp(0) for i in range(len(order)))
+        chance = sum(
+            (ranked[i] - ranked[i:].logsumexp(0) for i in range(len(order))), torch.zeros(())
+        )
         taken, weight = [], 0.0
         for i in order:
             if weight + items[i, WEIGHT] > budget:
@@ -93,17 +96,15 @@ def test_the_policy_gradient_is_that_of_the_expectation_over_all_draw_orders(num
 
 
 def test_a_call_fills_half_the_room_and_the_last_call_all_of_it():
-    """Scores follow value: 10 (4), 8 (4), 6 (2), 1 (1). Half of 8 takes the first; of the 4 left,
-    half takes nothing (8 weighs 4) and the last call takes 8."""
+    """Scores follow value: 10 (4), 8 (4), 6 (2), 1 (1). Half of 8 takes the first. Half of the 4
+    left is too little for 8, so 6 it is; and of the 2 left after it, the last call takes 1."""
     split = FillSplit(LinearScores(1.0, 0.0, 0.0), num_splits=2)
     outcome = DiCoNet(split, PackMerge(), depth=3)(knapsacks((FOUR, 8)))
-    assert outcome.solution.places.tolist() == [0, 2]
+    assert outcome.solution.places.tolist() == [0, 1, 3]
     contexts = [level.cut.contexts.tolist() for level in outcome.tree.levels[:-1]]
-    assert contexts == [
-        [[[4, 0, 0], [4, 0, 1]]],
-        [[[0, 0, 0], [4, 0, 0]]],
-        [[[4, 0, 0], [0, 0, -1]]],
-    ]
+    rooms = [[[room for room, _, _ in pair] for pair in level] for level in contexts]
+    assert rooms == [[[4, 4]], [[2, 2]], [[1, 1]]]
+    assert [level[0][1][2] for level in contexts] == [1, 0, -1]
 
 
 def test_a_draw_that_does_not_fit_ends_the_call_and_filling_goes_on_from_there():

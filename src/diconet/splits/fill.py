@@ -13,13 +13,17 @@ from diconet.sets import SetBatch
 from diconet.splits.similarity import padded_rows, size_groups
 from diconet.tree import Cut
 
+NEVER = -1e9
+"""The score of an item that cannot be drawn."""
+
 
 class FillSplit(nn.Module):
     """Draws items without replacement until a fraction `alpha` of the capacity is filled.
 
-    What was drawn is the closed first side. The second goes on with the capacity left and one call
-    fewer to go as its context; the last of `num_splits` + 1 calls fills all of the capacity. A draw
-    that does not fit ends the call. Without seeds, items are taken in the order of their scores.
+    What was drawn is the closed first side. The second goes on with the room left and one call
+    fewer to go as its context; the last of `num_splits` + 1 calls fills all of that. Items heavier
+    than all that a call may fill are not drawn; a draw that does not fit beside the others ends it.
+    Without seeds, items are taken in the order of their scores.
     """
 
     def __init__(self, network: nn.Module, alpha: float = 0.5, num_splits: int = 3) -> None:
@@ -38,17 +42,18 @@ class FillSplit(nn.Module):
         at_root = sets.context.shape[1] == 1
         to_go = torch.full_like(capacity, self.num_splits) if at_root else sets.context[:, TO_COME]
         budget = torch.where(to_go > 0, self.alpha * capacity, capacity)
-        scores = self._scores(sets, budget)
+        weights = sets.items[:, WEIGHT]
+        scores = self._scores(sets, budget).masked_fill(weights > budget[sets.owner], NEVER)
         keys = scores.detach()
         if seeds is not None:
             keys = keys + gumbel(mix(seeds[sets.owner], sets.position))
         order = segment_sort(-keys, sets.owner)
-        running = _running(sets.items[order, WEIGHT], sets)
+        running = _running(weights[order], sets)
         taken = running <= budget[sets.owner]
         log_prob = draw_log_prob(sets, scores[order], taken)
         side = torch.empty_like(taken)
         side[order] = ~taken
-        weight = sets.sum(torch.where(side, 0.0, sets.items[:, WEIGHT]))
+        weight = sets.sum(torch.where(side, 0.0, weights))
         contexts = sets.context.new_zeros(len(sets), 2, 3)
         contexts[:, :, ROOM] = torch.stack([weight, capacity - weight], 1)
         contexts[:, 1, TO_COME] = to_go - 1
@@ -97,7 +102,7 @@ def draw_log_prob(
     fit, was drawn too and counts: without it the estimate of the gradient would be biased.
     """
     count = sets.sum(taken.double()).long()
-    drawn = sets.position <= count[sets.owner]
+    drawn = (sets.position <= count[sets.owner]) & (scores > NEVER / 2)
     steps = scores.new_zeros(sets.num_items)
     for which in size_groups(sets.sizes, 4_000_000):
         rows, there = padded_rows(sets, which)
