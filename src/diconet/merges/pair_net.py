@@ -59,7 +59,7 @@ class PairNet(nn.Module):
     """Node and edge features in turn: nodes sum over edges, edges look at their two nodes.
 
     V <- rho(V, sum A V), A <- phi(V, V', A), with phi symmetric and not negative. That phi also
-    sees the edge it had before is ours: without it, 20 layers forget their input.
+    sees the edge it had before, and that layers add to what they were given, is ours.
     """
 
     def __init__(
