@@ -85,3 +85,13 @@ def test_refuses_stages_that_no_balanced_tree_has() -> None:
     with pytest.raises(ValueError, match="stages must be powers of 2 of at least 2; got 6"):
         recipe.Settings(network="graph", stages=(6,))
     recipe.Settings(network="graph", stages=(8,))
+
+
+def test_recursive_lloyd_finds_a_hierarchy() -> None:
+    """Eight pairs, two by two by two: every level's two-means is plain to see."""
+    pairs = [a + b + c for a in (0.0, 100.0) for b in (0.0, 10.0) for c in (0.0, 1.0)]
+    points = torch.tensor([[p + d] for p in pairs for d in (0.0, 0.1)])
+    sets = SetBatch.of([points], torch.tensor([[8.0]]))
+    labels = references.recursive_lloyd(sets).reshape(8, 2)
+    assert (labels[:, 0] == labels[:, 1]).all()
+    assert len(labels.unique()) == 8

@@ -46,13 +46,13 @@ def recursive_lloyd(sets: SetBatch) -> Int[Tensor, "items"]:
     def fit(x: np.ndarray, k: int) -> np.ndarray:
         labels = np.zeros(len(x), np.int64)
         for _ in range(round(float(np.log2(k)))):
+            finer = 2 * labels
             for part in np.unique(labels):
                 rows = np.flatnonzero(labels == part)
                 if len(rows) > 1:
-                    two = KMeans(2, n_init=10, max_iter=20, random_state=0).fit(x[rows]).labels_
-                    labels[rows] = 2 * part + two
-                else:
-                    labels[rows] = 2 * part
+                    two = KMeans(2, n_init=10, max_iter=20, random_state=0)
+                    finer[rows] += two.fit(x[rows]).labels_
+            labels = finer
         return np.unique(labels, return_inverse=True)[1]
 
     return _each(sets, fit)
