@@ -16,15 +16,17 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from diconet.memory import keep_freed_memory
 from diconet.merges import PointerMerge
 from diconet.merges.pointer import Pointed
 from diconet.merges.routes import Routes
 from diconet.model import DiCoNet
-from diconet.noise import seeds_from
+from diconet.noise import mix, seeds_from
 from diconet.sets import SetBatch
 from diconet.splits import Balanced, SetSplit
 from diconet.tasks.hull import HullTask
 from diconet.tree import Growth, Level, children, grow
+from diconet.weights import shipped
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 
@@ -38,8 +40,7 @@ def peak_megabytes() -> float:
 
 def grow_once(size: int) -> dict[str, float]:
     """Time and extra peak memory of one tree, leaves of at most 16 points."""
-    torch.manual_seed(0)
-    split = Balanced(SetSplit(2))
+    split = Balanced(shipped("hull_diconet_reg").split, share=0.4)
     points = torch.rand(size, 2, generator=torch.Generator().manual_seed(0))
     sets = SetBatch.of([points])
     with torch.no_grad():
@@ -97,8 +98,6 @@ def _solve_node(
         return model.merge(Level(depth, roots, node, here, nothing), None, target)
     cut = model.split(node, seed)
     parts = children(node, cut)
-    from diconet.noise import mix
-
     answers = [
         _solve_node(model, roots, parts.take(torch.tensor([k])), mix(seed, k), depth + 1, target)
         for k in (0, 1)
@@ -108,18 +107,12 @@ def _solve_node(
 
 def _side_by_side(answers: list[Pointed]) -> Pointed:
     a, b = answers
-    sets = SetBatch(
-        torch.cat([a.sets.items, b.sets.items]),
-        torch.cat([a.sets.sizes, b.sets.sizes]),
-        torch.cat([a.sets.context, b.sets.context]),
-        torch.cat([a.sets.index, b.sets.index]),
-    )
     routes = Routes(
         torch.cat([a.routes.row, b.routes.row + a.sets.num_items]),
         torch.cat([a.routes.item, b.routes.item]),
         torch.cat([a.routes.prob, b.routes.prob]),
     )
-    return Pointed(a.roots, sets, max(a.depth, b.depth), routes)
+    return Pointed(a.roots, SetBatch.cat([a.sets, b.sets]), max(a.depth, b.depth), routes)
 
 
 def throughput(num_sets: int = 64, size: int = 50) -> dict[str, float]:
@@ -158,6 +151,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--grow", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    keep_freed_memory()
     if options.grow:
         print(json.dumps(grow_once(options.grow)))
         return

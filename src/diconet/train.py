@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import os
 import signal
 import time
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from diconet.batches import Batch, Batches, batch_at
 from diconet.losses import clip, policy_gradient, split_variance
+from diconet.memory import keep_freed_memory
 from diconet.model import DiCoNet
 from diconet.run_folder import RunFolder
 from diconet.task import Oracle, Task
@@ -103,7 +103,7 @@ def train(
     `loss` may take the place of `loss_of`. Ctrl-C finishes the step and keeps it; a kill loses
     at most `checkpoint_every` steps.
     """
-    _keep_memory()
+    keep_freed_memory()
     rank, world = _processes()
     if config.batch_size % world:
         raise ValueError(
@@ -200,14 +200,6 @@ def _average_gradients(model: DiCoNet, world: int, stop: bool) -> bool:
     for parameter, piece in zip(parameters, pieces, strict=True):
         parameter.grad = piece.reshape(parameter.shape)
     return bool(flat[-1] > 0)
-
-
-def _keep_memory() -> None:
-    """Asks glibc to keep freed memory: handing large tensors back costs a fifth of every step."""
-    with contextlib.suppress(OSError, AttributeError):
-        libc = ctypes.CDLL("libc.so.6")
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
-        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 def _processes() -> tuple[int, int]:
