@@ -13,9 +13,14 @@ from diconet.model import DiCoNet
 from diconet.recipes.hull_triples import evaluate
 from diconet.splits import MedianSplit, RandomSplit
 from diconet.splits.across import AcrossSplit
-from diconet.weights import find
+from diconet.weights import find, shipped
 
-SPLITS = {"median": MedianSplit, "random": RandomSplit, "across": AcrossSplit}
+SPLITS = {
+    "median": MedianSplit,
+    "random": RandomSplit,
+    "across": AcrossSplit,
+    "sweep": lambda: shipped("kmeans").split,  # one cut a node, learned for clusters
+}
 
 
 def main() -> None:
