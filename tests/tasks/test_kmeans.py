@@ -15,7 +15,7 @@ from diconet.splits import MedianSplit
 from diconet.tasks.kmeans import Gaussian, KMeansTask, Parts, Patches
 from diconet.tree import Growth, grow
 
-CIFAR = Path(os.environ.get("DICONET_CIFAR10", "../shared/data/cifar10"))
+CIFAR = Path(os.environ.get("DICONET_CIFAR10", "cifar10"))
 
 
 def test_reward_is_minus_the_cost_of_the_leaves() -> None:
