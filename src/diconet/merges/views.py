@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from diconet.merges.pointer import Pointed
-from diconet.polygons import polygon_area
+from diconet.polygons import once_around, polygon_area
 from diconet.sets import SetBatch
 from diconet.tree import Level
 
@@ -45,7 +45,10 @@ class BestOfViews(nn.Module):
             answers.append(_backwards(cycles) if mirrored else cycles)
         everything = SetBatch.cat(answers)
         everything = everything.with_items(level.roots.items[everything.index])
-        area = polygon_area(everything.items, everything.sizes).reshape(len(answers), -1)
+        area = polygon_area(everything.items, everything.sizes)
+        # A cycle that goes around twice would count its area twice.
+        simple = once_around(everything.items, everything.sizes)
+        area = area.where(simple, -torch.inf).reshape(len(answers), -1)
         nodes = torch.arange(len(level.sets), device=area.device)
         # Among equals, as where two points span no area, the answer that keeps most.
         kept = everything.sizes.reshape(area.shape).where(area == area.amax(0), -1)
