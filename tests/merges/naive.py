@@ -48,17 +48,45 @@ class NaiveNode:
     def seen(self, point: Tensor) -> Tensor:
         return self.stretch @ (point - self.mean)
 
-    def probabilities(self, state: Tensor, taken: list[int], step: int) -> Tensor:
+    def probabilities(self, points: Tensor, state: Tensor, taken: list[int], step: int) -> Tensor:
         """Over the items and, last, the end symbol."""
         query = self.merge.query(state)
         scores = [self.merge.score(torch.tanh(k + query))[0] for k in self.keys]
         end = self.merge.score(torch.tanh(self.merge.end_key + query))[0]
+        if self.merge.course is not None:
+            places = [self.seen(points[row]) for row in self.rows]
+            visited = [self.seen(points[row]) for row in taken] or [None]
+            scores = [
+                s + self.gain(state, visited[-1], to) for s, to in zip(scores, places, strict=True)
+            ]
+            if taken:
+                end = end + self.gain(state, visited[-1], visited[0])
         for i, row in enumerate(self.rows):
             if row in taken:
                 scores[i] = torch.tensor(-torch.inf)
         if step == 0:
             end = torch.tensor(-torch.inf)
         return torch.stack([*scores, end]).softmax(0)
+
+    def gain(self, state: Tensor, here: Tensor | None, there: Tensor) -> Tensor:
+        """Cosine between the course and the way from here to there, times how binding it is."""
+        x, y, log_length = self.merge.course.signal(state)
+        if here is None:
+            return torch.dot(torch.stack([x, y]) / x.hypot(y), there) * log_length.exp()
+        turn = torch.atan2(y, x) - torch.atan2(there[1] - here[1], there[0] - here[0])
+        if torch.equal(here, there):
+            return torch.zeros(())
+        return torch.cos(turn) * log_length.exp()
+
+    def start_of(self, points: Tensor, target: list[int]) -> int:
+        """The item of the target that comes first in reading or, with bearings, in preference."""
+        rows = self.rows
+        if self.merge.course is not None:
+            seen = self.merge.first_input.reshape(1, 1, -1)
+            _, state = self.merge.decoder(seen, self.start.reshape(1, 1, -1))
+            liked = self.probabilities(points, state.reshape(-1), [], 0)[:-1]
+            rows = [rows[i] for i in liked.argsort(descending=True)]
+        return next(row for row in rows + target if row in target)
 
     def run(
         self, points: Tensor, target: list[int] | None, is_root: bool
@@ -69,7 +97,7 @@ class NaiveNode:
         for step in range(len(self.rows) + 1 if target is None else len(target) + 1):
             _, new = self.merge.decoder(seen.reshape(1, 1, -1), state.reshape(1, 1, -1))
             state = new.reshape(-1)
-            p = self.probabilities(state, taken, step)
+            p = self.probabilities(points, state, taken, step)
             if target is None:
                 best = int(p[:-1].argmax())
                 stop = p[-1] > p[best] if is_root else p[-1] >= self.merge.patience
@@ -108,7 +136,7 @@ def naive_log_prob(merge: PointerMerge, tree: PartitionTree, target: list[int]) 
         one = NaiveNode(merge, points, halves)
         goal = None
         if level == 0:
-            first = next(r for r in one.rows + target if r in target)
+            first = one.start_of(points, target)
             turn = target.index(first)
             goal = target[turn:] + target[:turn]
         matrix, answer, end = one.run(points, goal, level == 0)

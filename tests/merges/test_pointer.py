@@ -9,6 +9,7 @@ import torch
 from diconet.answers import Sequences
 from diconet.merges import PointerMerge
 from diconet.merges.attention import additive_scores
+from diconet.merges.course import Way
 from diconet.merges.routes import Gamma
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
@@ -35,7 +36,7 @@ def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
     return sets, grow(RandomSplit(), sets, Growth(depth=depth), seeds), seeds
 
 
-@pytest.mark.parametrize("options", [{}, {"normalise": "covariance"}])
+@pytest.mark.parametrize("options", [{}, {"normalise": "covariance"}, {"bearing": True}])
 @pytest.mark.parametrize("order", ["given", "angle"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_likelihood_is_the_product_of_all_matrices(
@@ -53,9 +54,10 @@ def test_likelihood_is_the_product_of_all_matrices(
         assert got[i].item() == pytest.approx(expected.item(), abs=1e-4)
 
 
-def test_the_likelihood_sums_to_one_over_all_answers(rng: torch.Generator) -> None:
+@pytest.mark.parametrize("bearing", [False, True])
+def test_the_likelihood_sums_to_one_over_all_answers(bearing: bool, rng: torch.Generator) -> None:
     """One leaf of three points: all sequences that may be answered have probability 1 together."""
-    merge = small_merge(epsilon=1e-12)
+    merge = small_merge(epsilon=1e-12, bearing=bearing)
     sets = HullTask().sample(1, 3, rng=rng)
     tree = grow(RandomSplit(), sets, Growth(depth=0))
     total = 0.0
@@ -130,9 +132,12 @@ def test_answers_never_repeat_an_item(patience: float, rng: torch.Generator) -> 
         assert (len(places) > 0) == (size > 0)
 
 
+@pytest.mark.parametrize("bearing", [False, True])
 @pytest.mark.parametrize("depth", [0, 2])
-def test_a_set_gets_the_same_answer_alone_and_in_a_batch(depth: int, rng: torch.Generator) -> None:
-    merge = small_merge("angle")
+def test_a_set_gets_the_same_answer_alone_and_in_a_batch(
+    depth: int, bearing: bool, rng: torch.Generator
+) -> None:
+    merge = small_merge("angle", bearing=bearing)
     sizes = torch.randint(2, 15, (20,), generator=rng)
     sets = SetBatch.pack(torch.rand(int(sizes.sum()), 2, generator=rng), sizes)
     seeds = seeds_from(rng, 20)
@@ -145,6 +150,23 @@ def test_a_set_gets_the_same_answer_alone_and_in_a_batch(depth: int, rng: torch.
         assert torch.equal(fold(merge, alone).solution.places, together[i])
         goal = Sequences.of([target.unpack()[i]])
         assert torch.allclose(fold(merge, alone, goal).log_prob, log_prob[i], atol=1e-4)
+
+
+def test_a_course_straight_on_goes_around_the_hull(rng: torch.Generator) -> None:
+    """The farthest item along any course is a corner; from two corners on, straight on finds the
+    third."""
+    points = torch.rand(12, 2, generator=rng)
+    nobody = torch.zeros(1, 2)
+    goal = HullTask().oracle(SetBatch.of([points])).unpack()[0]
+    start = Way(nobody, nobody, torch.tensor([False]))
+    for course in torch.randn(20, 2, generator=rng):
+        assert (start.bearing(points, torch.zeros(12, dtype=int)) @ course).argmax() in goal
+    for here, there, beyond in zip(goal, goal.roll(-1), goal.roll(-2), strict=True):
+        way = Way(points[there][None], nobody, torch.tensor([True]))
+        bearing = way.bearing(points, torch.zeros(12, dtype=int))
+        scores = bearing @ (points[there] - points[here])
+        scores[there] = -torch.inf
+        assert scores.argmax() == beyond
 
 
 def test_reading_by_angle_forgets_the_order_of_the_points(rng: torch.Generator) -> None:

@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from diconet.answers import Sequences, rotation
 from diconet.merges.attention import additive_scores
+from diconet.merges.course import Course, Way
 from diconet.merges.routes import Gamma, Routes, routes_in, routes_out
 from diconet.segments import (
     cross,
@@ -77,9 +78,11 @@ class PointerMerge(nn.Module):
     by step, at an item not yet taken or at the end symbol. `order="angle"` reads the items of each
     child by angle around the node's mean instead of as they come; `bidirectional` reads them both
     ways, half the width each. A node sees its points moved to their mean and scaled to spread 1 or,
-    with `normalise="covariance"`, stretched until none of their directions stands out. Below the
-    root a node goes on until the end symbol has probability `patience`: keeping an item too many
-    costs little there.
+    with `normalise="covariance"`, stretched until none of their directions stands out. With
+    `bearing`, the decoder also names a course, and an item scores by how well its bearing from the
+    last one agrees; the end lies where the answer began, which may be anywhere on the target. Below
+    the root a node goes on until the end symbol has probability `patience`: keeping an item too
+    many costs little there.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class PointerMerge(nn.Module):
         order: Literal["given", "angle"] = "given",
         bidirectional: bool = False,
         normalise: Literal["spread", "covariance"] = "spread",
+        bearing: bool = False,
         patience: float = 0.85,
         epsilon: float = 1e-6,
         binarise: bool = False,
@@ -106,6 +110,7 @@ class PointerMerge(nn.Module):
             "order": order,
             "bidirectional": bidirectional,
             "normalise": normalise,
+            "bearing": bearing,
             "patience": patience,
             "epsilon": epsilon,
         }
@@ -121,6 +126,7 @@ class PointerMerge(nn.Module):
         self.key = nn.Linear(width, width)
         self.query = nn.Linear(width, width, bias=False)
         self.score = nn.Linear(width, 1, bias=False)
+        self.course = Course(width, num_features) if bearing else None
         self.first_input = nn.Parameter(torch.zeros(num_features))
         self.end_key = nn.Parameter(torch.zeros(width))
 
@@ -157,8 +163,10 @@ class PointerMerge(nn.Module):
         roots = level.sets
         rows = target.rows(roots)
         seen = torch.full((roots.num_items,), memory.sets.num_items, device=rows.device)
-        seen[memory.sets.index] = torch.arange(memory.sets.num_items, device=rows.device)
-        rows = rows[rotation(seen[rows], target.sizes)]  # start where the input meets the target
+        seen[memory.sets.index[self._by_preference(memory)]] = torch.arange(
+            memory.sets.num_items, device=rows.device
+        )
+        rows = rows[rotation(seen[rows], target.sizes)]  # a cycle may start anywhere
         owner = owner_of(target.sizes)
         points = memory.view(roots.items[rows], owner)
         step_of = torch.full((roots.num_items,), -1, device=rows.device)
@@ -190,6 +198,24 @@ class PointerMerge(nn.Module):
         start = torch.tanh(self.start(last.reshape(len(node), -1)))
         return _Memory(node, points, self.key(states), start, view)
 
+    def _scores(
+        self,
+        memory: _Memory,
+        states: Float[Tensor, "steps width"],
+        way: Way,
+        row: Int[Tensor, "pairs"],
+        column: Int[Tensor, "pairs"],
+    ) -> tuple[Float[Tensor, "pairs"], Float[Tensor, "steps"]]:
+        """What each step gives the items listed for it, and the end symbol."""
+        queries = self.query(states)
+        items = additive_scores(memory.keys, queries, self.score.weight[0], column, row)
+        end = self.score(torch.tanh(self.end_key + queries)).squeeze(1)
+        if self.course is None:
+            return items, end
+        course = self.course(states)
+        items = items + (course[row] * way.bearing(memory.points[column], row)).sum(1)
+        return items, end + (course * way.home()).sum(1)
+
     def _attend(
         self,
         memory: _Memory,
@@ -211,13 +237,14 @@ class PointerMerge(nn.Module):
         inputs[is_first] = self.first_input
         inputs[~is_first] = points
         states, _ = _run_gru(self.decoder, inputs, steps, memory.start)
-        queries = self.query(states)
+        here = torch.where(is_first[:, None], 0, inputs)
+        second = (offsets_of(steps)[:-1] + 1)[owner_of(steps)]  # its input is the first item
+        first = torch.where(is_first[:, None], 0, here[second.clamp(max=len(here) - 1)])
 
         row, column = cross(steps, nodes.sizes)
-        scores = additive_scores(memory.keys, queries, self.score.weight[0], column, row)
+        scores, end = self._scores(memory, states, Way(here, first, ~is_first), row, column)
         step = row - offsets_of(steps)[:-1][nodes.owner[column]]
         scores = scores.masked_fill(taken[column] < step, -torch.inf)
-        end = self.score(torch.tanh(self.end_key + queries)).squeeze(1)
         node_of_row = owner_of(steps)
         end = end.masked_fill(is_first & (nodes.sizes > 0)[node_of_row], -torch.inf)
         norm = torch.logaddexp(segment_logsumexp(scores, row, len(is_last)), end)
@@ -225,6 +252,17 @@ class PointerMerge(nn.Module):
         kept = ~is_last[row]
         prob = torch.exp(scores - norm[row])[kept]
         return Gamma(prob, sizes, nodes.sizes), log_end
+
+    @torch.no_grad()
+    def _by_preference(self, memory: _Memory) -> Int[Tensor, "items"]:
+        """The items by how much each node would like to begin with them; as read, if it is told."""
+        if self.course is None:
+            return torch.arange(memory.sets.num_items, device=memory.sets.sizes.device)
+        inputs = self.first_input.expand(len(memory.sets), -1)
+        state = _gru_step(self.decoder, inputs, memory.start)
+        everything = torch.arange(memory.sets.num_items, device=inputs.device)
+        scores, _ = self._scores(memory, state, _setting_out(inputs), memory.sets.owner, everything)
+        return segment_sort(-scores, memory.sets.owner)
 
     @torch.no_grad()
     def _generate(
@@ -236,15 +274,14 @@ class PointerMerge(nn.Module):
         state = memory.start[active]
         inputs = self.first_input.expand(len(active), -1)
         free = torch.ones(nodes.num_items, dtype=torch.bool, device=nodes.sizes.device)
+        way = _setting_out(inputs)
         chosen: list[Tensor] = []
         while len(active):
             state = _gru_step(self.decoder, inputs, state)
-            query = self.query(state)
             sizes = nodes.sizes[active]
             rows = ragged_arange(nodes.offsets[:-1][active], sizes)
             rows, owner = rows[free[rows]], owner_of(sizes)[free[rows]]
-            scores = additive_scores(memory.keys, query, self.score.weight[0], rows, owner)
-            end = self.score(torch.tanh(self.end_key + query)).squeeze(1)
+            scores, end = self._scores(memory, state, way, owner, rows)
             items = segment_logsumexp(scores, owner, len(active))
             best = segment_argmax(scores, owner, len(active))
             some = best < len(rows)
@@ -259,10 +296,17 @@ class PointerMerge(nn.Module):
             picked = rows[best[go_on]]
             free[picked] = False
             inputs = memory.points[picked]
+            way = Way(inputs, way.first[go_on] if chosen else inputs, torch.ones_like(picked) > 0)
             chosen.append(picked)
         rows = torch.cat(chosen) if chosen else nodes.index.new_zeros(0)
         rows = rows[torch.argsort(nodes.owner[rows], stable=True)]
         return rows, torch.bincount(nodes.owner[rows], minlength=len(nodes))
+
+
+def _setting_out(inputs: Float[Tensor, "sets features"]) -> Way:
+    """Answers that have not begun."""
+    nowhere = torch.zeros_like(inputs)
+    return Way(nowhere, nowhere, torch.zeros(len(inputs), dtype=torch.bool, device=inputs.device))
 
 
 def _by_angle(pairs: SetBatch, view: _View) -> Int[Tensor, "rows"]:

@@ -55,6 +55,7 @@ class Settings:
     width: int = 512
     order: Literal["given", "angle"] = "given"
     normalise: Literal["spread", "covariance"] = "spread"
+    bearing: bool = False
     split_width: int = 15
     split_layers: int = 5
     split_activation: Literal["sigmoid", "tanh"] = "sigmoid"
@@ -72,7 +73,13 @@ class Settings:
     def build(self) -> DiCoNet:
         """The network of the row, its weights drawn from the run's seed."""
         torch.manual_seed(self.train.seed)
-        merge = PointerMerge(2, self.width, order=self.order, normalise=self.normalise)
+        merge = PointerMerge(
+            2,
+            self.width,
+            order=self.order,
+            normalise=self.normalise,
+            bearing=self.bearing,
+        )
         if self.row == "baseline":
             return DiCoNet(RandomSplit(), merge, depth=0)
         learned = self.row in ("diconet", "diconet_reg")

@@ -1,0 +1,48 @@
+"""Where a pointer wants to go next, and the bearings of the places it may go to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class Course(nn.Module):
+    """A direction read off the decoder's state, as long as it is binding.
+
+    The length is learned as its logarithm: telling two neighbours apart that lie in nearly the same
+    direction takes a factor of hundreds, which a bounded state would be long to reach.
+    """
+
+    def __init__(self, width: int, num_features: int) -> None:
+        super().__init__()
+        self.signal = nn.Linear(width, num_features + 1)
+
+    def forward(self, states: Float[Tensor, "steps width"]) -> Float[Tensor, "steps features"]:
+        signal = self.signal(states)
+        return nn.functional.normalize(signal[:, :-1], dim=1) * signal[:, -1:].exp()
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """How far each answer has come: where its last item lies, and its first, once it has begun."""
+
+    here: Float[Tensor, "steps features"]
+    first: Float[Tensor, "steps features"]
+    begun: Bool[Tensor, "steps"]
+
+    def bearing(
+        self, there: Float[Tensor, "pairs features"], step: Int[Tensor, "pairs"]
+    ) -> Float[Tensor, "pairs features"]:
+        """The direction of places from the last item; at first, seen from the mean, the places.
+
+        So the item farthest along a course comes first, and then the one least to its side.
+        """
+        way = there - self.here[step]
+        return torch.where(self.begun[step, None], nn.functional.normalize(way, dim=1), way)
+
+    def home(self) -> Float[Tensor, "steps features"]:
+        """The bearing of the first item, where an answer ends that goes around."""
+        return nn.functional.normalize(self.first - self.here, dim=1)
