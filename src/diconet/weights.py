@@ -16,6 +16,7 @@ from torch import nn
 
 from diconet.merges import BestOfViews, PointerMerge, TripleJudge, TripleMerge
 from diconet.merges.edges import EdgeMerge
+from diconet.merges.exchange import ExchangeMerge
 from diconet.merges.length import LengthMerge
 from diconet.merges.neighbour_net import NeighbourNet
 from diconet.merges.pack import PackMerge
@@ -27,7 +28,6 @@ from diconet.splits.across import AcrossSplit
 from diconet.splits.aligned import Aligned
 from diconet.splits.fill import FillSplit
 from diconet.splits.graph import GraphSplit
-from diconet.splits.lookahead import LookAhead
 from diconet.splits.similarity import SimilarityNet
 from diconet.splits.softmax import SoftmaxLabels
 from diconet.splits.sweep import SweepSplit
@@ -42,10 +42,10 @@ MODULES: dict[str, type[nn.Module]] = {
         Balanced,
         BestOfViews,
         EdgeMerge,
+        ExchangeMerge,
         FillSplit,
         GraphSplit,
         LengthMerge,
-        LookAhead,
         MedianSplit,
         NeighbourNet,
         PackMerge,

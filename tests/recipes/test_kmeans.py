@@ -20,11 +20,13 @@ from diconet.weights import load
 
 def test_reproduce_gives_every_cell_of_the_paper_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(table.CIFAR_VARIABLE, raising=False)
-    sweep = {"Sweep": table.labels_by(DiCoNet(SweepSplit(8), growth=Growth()))}
-    monkeypatch.setattr(table, "rows", lambda data, k: {"DiCoNet": sweep["Sweep"], **sweep})
+    sweep = DiCoNet(SweepSplit(8), growth=Growth())
+    ways = [table.before_and_after_exchange(row, sweep) for row in ("DiCoNet", "Sweep")]
+    monkeypatch.setattr(table, "rows", lambda data, k: ways)
     records = recipe.reproduce(num_sets=2, seed=3)
     cells = {(r["row"], r["column"]): r for r in records}
-    assert len(cells) == len(records) == 4 * 9
+    # two rows of the paper's, and with exchange and after Lloyd steps: 2 + 2, and 2 + 2
+    assert len(cells) == len(records) == 8 * 9
     cell = cells["DiCoNet / Lloyd", "Gaussian (d=10) k=8"]
     assert cell["paper"] == 6.3
     assert cell["ours"] == pytest.approx(1, abs=0.2)

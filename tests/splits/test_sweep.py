@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diconet.clusters import cost_of
+from diconet.merges.exchange import ExchangeMerge
 from diconet.sets import SetBatch
-from diconet.splits.lookahead import LookAhead
 from diconet.splits.sweep import SweepSplit, candidates_of, sides_of
-from diconet.tree import Growth, grow
+from diconet.tree import Growth, fold, grow
 
 
 def budgeted(points: list[torch.Tensor], leaves: list[int]) -> SetBatch:
@@ -79,9 +79,9 @@ def test_k_leaves_none_empty_whatever_the_points(data: st.DataObject, share: str
     sets = budgeted(coarse, leaves)
     seeds = data.draw(st.sampled_from([None, torch.arange(len(sizes))]))
     split = SweepSplit(share=share)  # type: ignore[arg-type]
-    for rounds in (0, 2):
-        tree = grow(LookAhead(split, rounds), sets, Growth(), seeds, closed=sets.context[:, 0] <= 1)
-        for k, labels in zip(leaves, sets.unpack(tree.leaves), strict=True):
+    tree = grow(split, sets, Growth(), seeds, closed=sets.context[:, 0] <= 1)
+    for found in (tree.leaves, fold(ExchangeMerge(), tree).leaves):
+        for k, labels in zip(leaves, sets.unpack(found), strict=True):
             assert labels.unique().tolist() == list(range(k))
 
 
@@ -105,17 +105,6 @@ def test_untrained_it_takes_the_cheapest_cut() -> None:
     cuts = split.candidates(sets)
     cheapest = torch.stack([cuts.cost.sum(1)[cuts.owner == s].min() for s in range(2)])
     torch.testing.assert_close(cost_of(sets, side.long()), cheapest, atol=1e-5, rtol=1e-4)
-
-
-def test_look_ahead_lowers_the_cost_of_its_tree() -> None:
-    points = clouds(*[120] * 6, features=3)
-    sets = budgeted(points, [12] * 6)
-    split = SweepSplit()
-    plain, ahead = (
-        cost_of(sets, grow(wrapped, sets, Growth()).leaves).mean()
-        for wrapped in (split, LookAhead(split, 3))
-    )
-    assert ahead < 0.98 * plain
 
 
 def test_refuses_too_few_positions() -> None:

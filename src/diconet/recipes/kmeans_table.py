@@ -13,14 +13,14 @@ from torch import Tensor
 
 from diconet.best_first import grow_best_first
 from diconet.clusters import cost_of, lloyd_steps, node_cost
+from diconet.merges.exchange import ExchangeMerge, exchanged
 from diconet.model import DiCoNet
 from diconet.references import kmeans as references
 from diconet.sets import SetBatch
 from diconet.splits.graph import GraphSplit
-from diconet.splits.lookahead import LookAhead
 from diconet.splits.softmax import SoftmaxLabels
 from diconet.tasks.kmeans import Gaussian, KMeansTask, Patches, Points
-from diconet.tree import Growth
+from diconet.tree import Growth, PartitionTree, fold, grow
 from diconet.weights import shipped, shipped_names
 
 Data = Literal[
@@ -40,8 +40,11 @@ PAPER: dict[str, tuple[float, ...]] = {
 }
 """The paper's table, for k = 4, 8, 16 of each of the three kinds of points."""
 
-ROUNDS = 4
-"""Lloyd rounds of the look-ahead."""
+EXCHANGE = " with exchange"
+"""What a row is called whose tree is folded by `ExchangeMerge`."""
+
+LLOYD_STEPS = 5
+"""Steps of Lloyd's algorithm after our own rows."""
 
 _OURS = "Sweep"
 _PATCHES = 500
@@ -76,6 +79,9 @@ def cifar_folder(given: str | Path | None) -> str | None:
 Labels = Callable[[SetBatch], Tensor]
 """A way to cluster: packed sets with k as context, to a label an item."""
 
+Ways = Callable[[SetBatch], dict[str, Tensor]]
+"""Several that share their work, such as a tree before and after its merge, by the rows' names."""
+
 
 def labels_by(model: DiCoNet, *, best_first: bool = False) -> Labels:
     """How a network clusters: its one likeliest tree, or its likeliest labels."""
@@ -84,14 +90,42 @@ def labels_by(model: DiCoNet, *, best_first: bool = False) -> Labels:
     def label(sets: SetBatch) -> Tensor:
         if isinstance(model.split, SoftmaxLabels):
             return _renumbered(sets, model.split(sets)[0])
-        if best_first:
-            counts = sets.context[:, 0].long()
-            return grow_best_first(model.split, sets, counts, node_cost).leaves
-        if isinstance(model.split, GraphSplit):
-            depth = round(log2(float(sets.context[0, 0])))
-            return model(sets, growth=Growth(depth=depth)).tree.leaves
-        leaves: Tensor = model(sets).tree.leaves
+        tree = tree_by(model, sets, best_first=best_first)
+        leaves: Tensor = (tree if model.merge is None else fold(model.merge, tree)).leaves
         return leaves
+
+    return label
+
+
+def tree_by(model: DiCoNet, sets: SetBatch, *, best_first: bool = False) -> PartitionTree:
+    """A network's likeliest tree with as many leaves as the sets' context says."""
+    if best_first:
+        return grow_best_first(model.split, sets, sets.context[:, 0].long(), node_cost)
+    if isinstance(model.split, GraphSplit):
+        return grow(model.split, sets, Growth(depth=round(log2(float(sets.context[0, 0])))))
+    return grow(model.split, sets, model.growth)
+
+
+def before_and_after_exchange(row: str, model: DiCoNet) -> Ways:
+    """One tree as two rows: its leaves, and what the merge makes of them."""
+
+    @torch.inference_mode()
+    def label(sets: SetBatch) -> dict[str, Tensor]:
+        tree = tree_by(model, sets)
+        return {row: tree.leaves, row + EXCHANGE: fold(ExchangeMerge(), tree).leaves}
+
+    return label
+
+
+def one_start(row: str) -> Ways:
+    """One start of k-means++ and Lloyd, and the same exchanges after it: no tree at all."""
+
+    def label(sets: SetBatch) -> dict[str, Tensor]:
+        labels = references.lloyd(sets, restarts=1)
+        merge = ExchangeMerge()
+        counts = sets.context[:, 0].long()
+        better = exchanged(sets, labels, counts, merge.passes, merge.tries)
+        return {row: labels, row + EXCHANGE: better}
 
     return label
 
@@ -105,16 +139,25 @@ def _renumbered(sets: SetBatch, labels: Tensor) -> Tensor:
 
 
 def costs(label: Labels, sets: SetBatch, *, lloyd: int = 0) -> tuple[Tensor, Tensor]:
+    """What every set costs, before and after so many Lloyd steps."""
+    return costs_by_row(lambda some: {"": label(some)}, sets, lloyd=lloyd)[""]
+
+
+def costs_by_row(
+    label: Ways, sets: SetBatch, *, lloyd: int = 0
+) -> dict[str, tuple[Tensor, Tensor]]:
     """What every set costs, before and after so many Lloyd steps, in chunks of bounded memory."""
     chunk = max(1, _CHUNK_ITEMS // max(int(sets.sizes.max()), 1))
-    before, after = [], []
+    before: dict[str, list[Tensor]] = {}
+    after: dict[str, list[Tensor]] = {}
     for part in torch.arange(len(sets)).split(chunk):
         some = sets.take(part)
         some = SetBatch.pack(some.items, some.sizes, some.context)
-        labels = label(some)
-        before.append(cost_of(some, labels).double())
-        after.append(cost_of(some, lloyd_steps(some, labels, lloyd)).double())
-    return torch.cat(before), torch.cat(after)
+        for row, labels in label(some).items():
+            moved = lloyd_steps(some, labels, lloyd)
+            before.setdefault(row, []).append(cost_of(some, labels).double())
+            after.setdefault(row, []).append(cost_of(some, moved).double())
+    return {row: (torch.cat(before[row]), torch.cat(after[row])) for row in before}
 
 
 def columns(cifar: str | None, num_sets: int, seed: int) -> dict[str, tuple[str, SetBatch]]:
@@ -170,41 +213,43 @@ def reproduce(
     for number, (column, (data, sets)) in enumerate(columns(folder, num_sets, seed).items()):
         lloyd = costs(references.lloyd, sets)[0].mean()
         recursive = costs(references.recursive_lloyd, sets)[0].mean()
-        for row, way in rows(data, int(sets.context[0, 0])).items():
-            steps = 5 if row.startswith(_OURS) else 0
-            cost, after = (found.mean() for found in costs(way, sets, lloyd=steps))
-            cells = {f"{row} / Lloyd": cost / lloyd}
-            if f"{row} / Rec. Lloyd" in PAPER:
-                cells[f"{row} / Rec. Lloyd"] = cost / recursive
-            if steps:
-                cells[f"{row} + {steps} Lloyd steps / Lloyd"] = after / lloyd
-            for name, ratio in cells.items():
-                paper = PAPER[name][number] if name in PAPER and data != "photographs" else None
-                record = {"row": name, "column": column, "metric": "cost ratio"}
-                records.append({**record, "ours": ratio.item(), "paper": paper})
+        for way in rows(data, int(sets.context[0, 0])):
+            for row, found in costs_by_row(way, sets, lloyd=LLOYD_STEPS).items():
+                cost, after = (costs.mean() for costs in found)
+                cells = {f"{row} / Lloyd": cost / lloyd}
+                if f"{row} / Rec. Lloyd" in PAPER:
+                    cells[f"{row} / Rec. Lloyd"] = cost / recursive
+                if row.startswith(_OURS) or row.endswith(EXCHANGE):
+                    cells[f"{row} + {LLOYD_STEPS} Lloyd steps / Lloyd"] = after / lloyd
+                for name, ratio in cells.items():
+                    known = name in PAPER and data != "photographs"
+                    record = {"row": name, "column": column, "metric": "cost ratio"}
+                    paper = PAPER[name][number] if known else None
+                    records.append({**record, "ours": ratio.item(), "paper": paper})
     order = list(dict.fromkeys([*PAPER, *(r["row"] for r in records)]))
     return sorted(records, key=lambda record: order.index(record["row"]))
 
 
-def rows(data: str, k: int) -> dict[str, Labels]:
+def rows(data: str, k: int) -> list[Ways]:
     """What a column is measured with: shipped networks, and controls that learn nothing."""
     kind = "cifar" if data == "photographs" else data
-    found: dict[str, Labels] = {}
-    for row, name in {
-        "Baseline": f"kmeans_softmax_{kind}_k{k}",
-        "DiCoNet": f"kmeans_graph_{kind}",
-    }.items():
-        if name in shipped_names():
-            found[row] = labels_by(shipped(name))
-    ours = shipped(DEFAULT_MODEL)
-    sweep = ours.split.split if isinstance(ours.split, LookAhead) else ours.split
-    found |= {
-        _OURS: labels_by(DiCoNet(sweep, growth=Growth())),
-        f"{_OURS} with look-ahead": labels_by(DiCoNet(LookAhead(sweep, ROUNDS), growth=Growth())),
-        "Min-cost cut, budget halved": labels_by(references.min_cost("halved")),
-        "Min-cost cut, budget by points": labels_by(references.min_cost("proportional")),
-        "Min-cost cut, best-first": labels_by(references.min_cost("halved"), best_first=True),
-        "BisectingKMeans": references.bisecting,
-        "k-means++, one start": lambda sets: references.lloyd(sets, restarts=1),
-    }
-    return found
+    found: list[Ways] = []
+    baseline, graph = f"kmeans_softmax_{kind}_k{k}", f"kmeans_graph_{kind}"
+    if baseline in shipped_names():
+        found.append(_alone("Baseline", labels_by(shipped(baseline))))
+    if graph in shipped_names():
+        found.append(before_and_after_exchange("DiCoNet", shipped(graph)))
+    halved, by_points = references.min_cost("halved"), references.min_cost("proportional")
+    return [
+        *found,
+        before_and_after_exchange(_OURS, shipped(DEFAULT_MODEL)),
+        before_and_after_exchange("Min-cost cut, budget halved", halved),
+        before_and_after_exchange("Min-cost cut, budget by points", by_points),
+        _alone("Min-cost cut, best-first", labels_by(halved, best_first=True)),
+        _alone("BisectingKMeans", references.bisecting),
+        one_start("k-means++, one start"),
+    ]
+
+
+def _alone(row: str, label: Labels) -> Ways:
+    return lambda sets: {row: label(sets)}

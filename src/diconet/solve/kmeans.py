@@ -13,6 +13,7 @@ import torch
 
 from diconet.best_first import grow_best_first
 from diconet.clusters import lloyd_steps, node_cost
+from diconet.merges.exchange import ExchangeMerge
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
@@ -20,9 +21,8 @@ from diconet.solve.inputs import as_points, check_seed, is_many
 from diconet.solve.networks import as_network
 from diconet.solve.solution import Solution, labels_of
 from diconet.splits.graph import GraphSplit
-from diconet.splits.lookahead import LookAhead
 from diconet.splits.sweep import SweepSplit
-from diconet.tree import PartitionTree, grow
+from diconet.tree import PartitionTree, fold, grow
 
 DEFAULT_MODEL = "kmeans"
 """The shipped network that answers where none is asked for."""
@@ -36,7 +36,7 @@ class Clusters(Solution):
 
     `value` is the k-means cost, the sum of squared distances to the centres, and `reference` the
     one that Lloyd's algorithm reaches. The tree's last partition is what the network said, before
-    any Lloyd steps.
+    anything was exchanged or moved.
     """
 
     points: np.ndarray
@@ -85,22 +85,25 @@ def kmeans(
     k: int | Sequence[int] | np.ndarray,
     *,
     lloyd: int = 5,
+    exchange: bool = True,
     model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Clusters | list[Clusters]:
     """Parts (n, d) points into k clusters, or each of several such arrays (solved as one batch).
 
-    A network cuts the points in two, and the parts again, until there are k; then come so many
-    steps of Lloyd's algorithm (`lloyd=0` for the tree alone). `k` may be a list, one number an
-    array. `seed` draws the network's cuts at random instead of taking the likeliest.
+    A network cuts the points in two, and the parts again, until there are k. On the way back up,
+    clusters are put right where two halves meet (`ExchangeMerge`), and then come so many steps of
+    Lloyd's algorithm (`exchange=False, lloyd=0` for the leaves of the tree as they are). `k` may be
+    a list, one number an array. `seed` draws the network's cuts at random instead of taking the
+    likeliest.
     """
     many = is_many(points, dims=2)
     arrays = [as_points(array, "points") for array in (points if many else [points])]
     counts = _counts(k, arrays)
     if isinstance(lloyd, bool) or not isinstance(lloyd, int | np.integer) or lloyd < 0:
         raise ValueError(f"lloyd must be a whole number of at least 0; got {lloyd!r}.")
-    parts = (SweepSplit, LookAhead, GraphSplit)
+    parts = (SweepSplit, GraphSplit)
     network = as_network(model, default=DEFAULT_MODEL, task="k-means", parts=parts, device=device)
     sets = SetBatch.of(
         [torch.from_numpy(_scaled(array)).to(device) for array in arrays],
@@ -112,7 +115,8 @@ def kmeans(
         seeds = seeds_from(torch.Generator().manual_seed(seed), len(sets)).to(device)
     with torch.inference_mode():
         tree = clusters_tree(network, sets, seeds)
-        labels = lloyd_steps(sets, tree.leaves, int(lloyd))
+        leaves = fold(ExchangeMerge(), tree).leaves if exchange else tree.leaves
+        labels = lloyd_steps(sets, leaves, int(lloyd))
     found = [
         _clusters(array, part.cpu().numpy(), partitions, count)
         for array, part, partitions, count in zip(
