@@ -70,7 +70,8 @@ class NaiveNode:
 
     def gain(self, state: Tensor, here: Tensor | None, there: Tensor) -> Tensor:
         """Cosine between the course and the way from here to there, times how binding it is."""
-        x, y, log_length = self.merge.course.signal(state)
+        x, y, signal = self.merge.course.signal(state)
+        log_length = 5 * torch.tanh(signal / 5)
         if here is None:
             return torch.dot(torch.stack([x, y]) / x.hypot(y), there) * log_length.exp()
         turn = torch.atan2(y, x) - torch.atan2(there[1] - here[1], there[0] - here[0])

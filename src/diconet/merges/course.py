@@ -13,8 +13,11 @@ class Course(nn.Module):
     """A direction read off the decoder's state, as long as it is binding.
 
     The length is learned as its logarithm: telling two neighbours apart that lie in nearly the same
-    direction takes a factor of hundreds, which a bounded state would be long to reach.
+    direction takes a factor of a hundred, which a bounded state would be long to reach. It is
+    bounded, because beyond that a choice gets no surer, and a wrong one no gradient.
     """
+
+    log_limit = 5.0
 
     def __init__(self, width: int, num_features: int) -> None:
         super().__init__()
@@ -22,7 +25,8 @@ class Course(nn.Module):
 
     def forward(self, states: Float[Tensor, "steps width"]) -> Float[Tensor, "steps features"]:
         signal = self.signal(states)
-        return nn.functional.normalize(signal[:, :-1], dim=1) * signal[:, -1:].exp()
+        log_length = self.log_limit * torch.tanh(signal[:, -1:] / self.log_limit)
+        return nn.functional.normalize(signal[:, :-1], dim=1) * log_length.exp()
 
 
 @dataclass(frozen=True, eq=False)
