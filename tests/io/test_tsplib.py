@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diconet.io.tsplib import OPTIMA, read_tour, read_tsp, write_tour
-from diconet.tours.lin_kernighan import lin_kernighan
+from diconet.tours.kicks import kicked
 from diconet.tours.metric import Metric
 from diconet.tours.near import near_lists
 
@@ -64,14 +64,14 @@ def test_geographic_distances_give_the_published_optimum(tmp_path: Path) -> None
     burma = read_tsp(written(tmp_path, BURMA14))
     assert (burma.name, burma.kind, burma.cities.shape) == ("burma14", "GEO", (14, 2))
     metric = Metric.of(burma.cities, burma.kind)
-    found = lin_kernighan(metric, near_lists(burma.cities, 13), np.arange(14), kicks=2_000)
+    found = kicked(metric, near_lists(burma.cities, 13), np.arange(14), kicks=2_000)
     assert metric.length(found) == burma.optimum == OPTIMA["burma14"] == 3323
 
 
 def test_pseudo_euclidean_distances_give_the_published_optimum() -> None:
     cities = np.array(ATT48.split(), dtype=float).reshape(48, 2)
     metric = Metric.of(cities, "ATT")
-    found = lin_kernighan(metric, near_lists(cities, 10), np.arange(48), kicks=5_000)
+    found = kicked(metric, near_lists(cities, 10), np.arange(48), kicks=5_000)
     assert metric.length(found) == OPTIMA["att48"] == 10628
 
 

@@ -15,6 +15,7 @@ from diconet.tours.fragments import (
     take_edges,
     walk,
 )
+from diconet.tours.kicks import kicked
 from diconet.tours.lin_kernighan import lin_kernighan
 from diconet.tours.metric import Metric, tour_length
 from diconet.tours.two_opt import two_opt, two_opt_in_place
@@ -117,5 +118,6 @@ def refined(
         return two_opt(metric, near, tour)
     if refine == "lk":
         kicks = int(kicks_a_city * len(tour))
-        return lin_kernighan(metric, near, tour, kicks=kicks, seconds=seconds, seed=seed)
+        tour = lin_kernighan(metric, near, tour)
+        return kicked(metric, near, tour, kicks=kicks, seconds=seconds, seed=seed)
     return np.asarray(tour)

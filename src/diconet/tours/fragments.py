@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from scipy.spatial import cKDTree
 
+from diconet.tours.kicks import kicked
 from diconet.tours.lin_kernighan import lin_kernighan
 from diconet.tours.metric import Metric
 from diconet.tours.near import near_lists
@@ -136,9 +137,8 @@ def join_by_search(metric: Metric, link: np.ndarray, *, seed: int = 0) -> np.nda
     mate = place[far_ends(link)[ends]]
     among = metric.ends(ends, mate)
     near = near_lists(np.stack([among.x, among.y], 1), 8)
-    order = lin_kernighan(
-        among, near, np.arange(len(ends)), kicks=_KICKS_AN_END * len(ends), seed=seed
-    )
+    order = lin_kernighan(among, near, np.arange(len(ends)))
+    order = kicked(among, near, order, kicks=_KICKS_AN_END * len(ends), seed=seed)
     return _spell_out(link, ends[order], far_ends(link))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 Kind = Literal["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO"]
-_CODES: dict[str, int] = {"euclidean": 0, "EUC_2D": 1, "CEIL_2D": 2, "ATT": 3, "GEO": 4}
+_CODES: dict[str, int | None] = {"euclidean": None, "EUC_2D": 1, "CEIL_2D": 2, "ATT": 3, "GEO": 4}
 _FRAGMENTS = 5
 _HELD = 10.0  # ends of fragments lie in the unit square: no exchange gains as much
 
@@ -25,7 +25,7 @@ class Metric:
 
     x: np.ndarray
     y: np.ndarray
-    code: int
+    code: int | None
     mate: np.ndarray
 
     @classmethod
@@ -68,11 +68,22 @@ def _radians(cities: np.ndarray) -> np.ndarray:
 @njit(cache=True)
 @no_type_check
 def distance(x, y, code, mate, i, j):
-    """The distance between two cities."""
+    """The distance between two cities.
+
+    Local search does little else. As None is a type, plain Euclidean kernels are compiled on their
+    own, without the other rules, and run at several times the speed.
+    """
     dx = x[i] - x[j]
     dy = y[i] - y[j]
-    if code == 0:
+    if code is None:
         return math.sqrt(dx * dx + dy * dy)
+    return _by_rule(dx, dy, code, mate, x, i, j)
+
+
+@njit(cache=True)
+@no_type_check
+def _by_rule(dx, dy, code, mate, x, i, j):
+    """Between ends of fragments, or by a rule of TSPLIB's."""
     if code == 5:
         if mate[i] == j:
             return -_HELD

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from diconet.tours.metric import Metric, distance, tour_length
-from diconet.tours.moves import after, before, best_insertion, exchange, insert, positions
+from diconet.tours.moves import after, before, best_insertion, exchange, insert, positions, span
 
 
 def two_opt(metric: Metric, near: np.ndarray, tour: np.ndarray) -> np.ndarray:
@@ -29,26 +29,31 @@ def two_opt_in_place(x, y, code, mate, near, tour):
     queue = tour.copy()
     waiting = np.ones(n, dtype=np.bool_)
     log = np.empty((4, 2), dtype=np.int32)
+    ends = np.empty(6, dtype=np.int32)
     head, held = 0, n
     while held > 0:
         city = queue[head]
         head = (head + 1) % n
         held -= 1
         waiting[city] = False
-        touched = _improve(x, y, code, mate, near, tour, pos, city, tiny, log)
-        while touched[0] >= 0:
-            for each in touched:
-                if each >= 0 and not waiting[each]:
-                    waiting[each] = True
-                    queue[(head + held) % n] = each
+        many = 6
+        while many > 0:
+            _, _, many = improve(x, y, code, mate, near, tour, pos, city, tiny, n, log, 0, ends)
+            for k in range(many):
+                if not waiting[ends[k]]:
+                    waiting[ends[k]] = True
+                    queue[(head + held) % n] = ends[k]
                     held += 1
-            touched = _improve(x, y, code, mate, near, tour, pos, city, tiny, log)
 
 
 @njit(cache=True)
 @no_type_check
-def _improve(x, y, code, mate, near, tour, pos, city, tiny, log):
-    """Makes one move at a city; gives the cities it touched, or -1 if there was none."""
+def improve(x, y, code, mate, near, tour, pos, city, tiny, longest, log, used, ends):
+    """Makes the best move at a city, if one gains more than `tiny`.
+
+    Gives what it gained (0 if nothing), the entries of the log in use, and how many `ends` moved.
+    Moves that turn around more than `longest` cities are left out.
+    """
     best = tiny
     move = (-1, -1, -1)
     for direction in range(2):
@@ -65,15 +70,21 @@ def _improve(x, y, code, mate, near, tour, pos, city, tiny, log):
                 + distance(x, y, code, mate, goal, other)
                 - distance(x, y, code, mate, beside, other)
             )
-            if gain > best and goal != beside:
+            if gain <= best or goal == beside:
+                continue
+            start, stop = (goal, beside) if direction else (beside, goal)
+            if span(len(tour), pos[start], pos[stop]) <= longest:
                 best = gain
                 move = (beside, goal, other)
-    gain, found = best_insertion(x, y, code, mate, near, tour, pos, city, best, len(tour))
+    gain, found = best_insertion(x, y, code, mate, near, tour, pos, city, best, longest)
     if gain > best:
         first, last, left, right, goal, other = found
-        insert(tour, pos, first, last, left, right, goal, other, log, 0)
-        return first, last, left, right, goal, other
+        used = insert(tour, pos, first, last, left, right, goal, other, log, used)
+        ends[0], ends[1], ends[2], ends[3], ends[4], ends[5] = found
+        return gain, used, 6
     if move[0] >= 0:
-        exchange(tour, pos, city, move[0], move[1], move[2])
-        return city, move[0], move[1], move[2], -1, -1
-    return -1, -1, -1, -1, -1, -1
+        beside, goal, other = move
+        log[used, 0], log[used, 1] = exchange(tour, pos, city, beside, goal, other)
+        ends[0], ends[1], ends[2], ends[3] = city, beside, goal, other
+        return best, used + 1, 4
+    return 0.0, used, 0
