@@ -211,3 +211,17 @@ def test_the_public_face_is_complete_and_lazy() -> None:
 def test_a_public_name_outlives_the_import_of_a_module_of_that_name() -> None:
     check = "import diconet.train, diconet; assert callable(diconet.train), diconet.train"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_cifar_goes_to_kmeans_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], weights: dict[str, str]
+) -> None:
+    for command in ("evaluate", "reproduce"):
+        with pytest.raises(SystemExit):
+            main([command, "hull", "--cifar", str(tmp_path)])
+        assert "cifar must go with kmeans; got hull." in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["evaluate", "kmeans", "--model", weights["kmeans"], "--cifar", str(tmp_path)])
+    assert (
+        f"cifar must be a folder that holds test_batch; got {tmp_path}" in capsys.readouterr().err
+    )

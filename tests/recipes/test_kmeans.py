@@ -11,6 +11,7 @@ from diconet.recipes import kmeans as recipe
 from diconet.recipes import kmeans_table as table
 from diconet.references import kmeans as references
 from diconet.sets import SetBatch
+from diconet.splits.graph import GraphSplit
 from diconet.splits.sweep import SweepSplit
 from diconet.tasks.kmeans import Gaussian, KMeansTask
 from diconet.train import TrainConfig
@@ -97,3 +98,14 @@ def test_recursive_lloyd_finds_a_hierarchy() -> None:
     labels = references.recursive_lloyd(sets).reshape(8, 2)
     assert (labels[:, 0] == labels[:, 1]).all()
     assert len(labels.unique()) == 8
+
+
+def test_a_network_is_evaluated_on_points_it_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(table.CIFAR_VARIABLE, raising=False)
+    every = recipe.evaluate(DiCoNet(SweepSplit(8), growth=Growth()), sizes=[40], num_sets=2)
+    kinds = list(table.kinds(None))
+    assert [r["points"] for r in every[::2]] == kinds
+    ten = DiCoNet(GraphSplit(10, width=4, num_layers=1), depth=1)
+    records = recipe.evaluate(ten, sizes=[40], num_sets=2)
+    assert {r["points"] for r in records} == {kinds[1]}
+    assert records[1]["value"] <= records[0]["value"]

@@ -37,6 +37,7 @@ def add(commands: Any) -> None:
     evaluate.add_argument("--num-sets", type=count, default=1_024)
     evaluate.add_argument("--seed", type=whole, default=0)
     evaluate.add_argument("--plot", type=Path, metavar="DIR", help="write pictures there")
+    _takes_cifar(evaluate)
     evaluate.add_argument("--json", action="store_true")
 
     reproduce = add_command(
@@ -45,7 +46,21 @@ def add(commands: Any) -> None:
     reproduce.add_argument("--num-sets", type=count, help="test sets a column")
     reproduce.add_argument("--seed", type=whole, default=0)
     reproduce.add_argument("--train", action="store_true", help="train anew first (hours)")
+    _takes_cifar(reproduce)
     reproduce.add_argument("--json", action="store_true")
+
+
+def _takes_cifar(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--cifar", type=Path, metavar="DIR", help="k-means: where CIFAR-10 is")
+
+
+def _cifar(options: argparse.Namespace, task: str) -> dict[str, Path]:
+    """The folder of CIFAR-10 for the one task that knows what to do with it."""
+    if options.cifar is None or (options.task == "all" and task != "kmeans"):
+        return {}
+    if task != "kmeans":
+        raise ValueError(f"cifar must go with kmeans; got {task}.")
+    return {"cifar": options.cifar}
 
 
 def _recipe(task: str) -> ModuleType:
@@ -68,7 +83,7 @@ def _train(options: argparse.Namespace, rest: list[str]) -> None:
 def _evaluate(options: argparse.Namespace, _: list[str]) -> None:
     from diconet.weights import find
 
-    recipe = _recipe(options.task)
+    recipe, cifar = _recipe(options.task), _cifar(options, options.task)
     model = find(options.model or recipe.DEFAULT_MODEL)
     if options.plot:
         options.plot.mkdir(parents=True, exist_ok=True)
@@ -76,7 +91,11 @@ def _evaluate(options: argparse.Namespace, _: list[str]) -> None:
             print(f"picture: {path}", file=sys.stderr)
     with patience(f"evaluating {options.task} ..."):
         records = recipe.evaluate(
-            model, sizes=options.sizes or recipe.SIZES, num_sets=options.num_sets, seed=options.seed
+            model,
+            sizes=options.sizes or recipe.SIZES,
+            num_sets=options.num_sets,
+            seed=options.seed,
+            **cifar,
         )
     show(records, options.json, title=f"{options.task}: {options.num_sets} sets a size")
 
@@ -90,7 +109,7 @@ def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
         if options.train:
             recipe.train_all(Path("runs"))
         with patience(f"reproducing {task} ..."):
-            found = recipe.reproduce(seed=options.seed, **changes)
+            found = recipe.reproduce(seed=options.seed, **changes, **_cifar(options, task))
         records += [{"task": task, **r} for r in found] if len(tasks) > 1 else found
         if not options.json:
             show_beside_paper(found, title=task)

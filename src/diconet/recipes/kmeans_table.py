@@ -160,43 +160,56 @@ def costs_by_row(
     return {row: (torch.cat(before[row]), torch.cat(after[row])) for row in before}
 
 
-def columns(cifar: str | None, num_sets: int, seed: int) -> dict[str, tuple[str, SetBatch]]:
-    """The paper's nine columns: which data each is of, and its test sets.
+def kinds(cifar: str | None) -> dict[str, Data]:
+    """The paper's three kinds of points by their titles.
 
-    Without CIFAR-10, its three columns are of scikit-learn's photographs, under that name.
+    Without CIFAR-10, the third is of scikit-learn's photographs, under that name.
     """
-    kinds: list[tuple[str, Data, int]] = [
-        ("Gaussian (d=2)", "gaussian2", 0),
-        ("Gaussian (d=10)", "gaussian10", 0),
-        ("CIFAR-10 patches", "cifar", _PATCHES)
-        if cifar is not None
-        else ("photograph patches", "photographs", _PATCHES),
-    ]
+    patches: dict[str, Data] = {"CIFAR-10 patches": "cifar"}
+    if cifar is None:
+        patches = {"photograph patches": "photographs"}
+    return {"Gaussian (d=2)": "gaussian2", "Gaussian (d=10)": "gaussian10", **patches}
+
+
+def columns(cifar: str | None, num_sets: int, seed: int) -> dict[str, tuple[str, SetBatch]]:
+    """The paper's nine columns: which data each is of, and its test sets."""
     made: dict[str, tuple[str, SetBatch]] = {}
-    for number, (title, name, size) in enumerate(kinds):
+    for number, (title, name) in enumerate(kinds(cifar).items()):
         points = points_of(name, cifar, "test")
         for k in CLUSTERS:
             rng = torch.Generator().manual_seed(1_000_003 * (seed + 1) + 101 * number + k)
-            sets = KMeansTask(points, (k,)).sample(num_sets, size or 20 * k, rng=rng)
+            size = 20 * k if name.startswith("gaussian") else _PATCHES
+            sets = KMeansTask(points, (k,)).sample(num_sets, size, rng=rng)
             made[f"{title} k={k}"] = (name, sets)
     return made
 
 
 def evaluate(
-    model: DiCoNet, *, sizes: Sequence[int] = SIZES, num_sets: int = 1_024, seed: int = 0
+    model: DiCoNet,
+    *,
+    sizes: Sequence[int] = SIZES,
+    num_sets: int = 1_024,
+    seed: int = 0,
+    cifar: str | Path | None = None,
 ) -> list[dict[str, Any]]:
-    """Cost of a network's clusters over Lloyd's, on Gaussian points in n / 20 clusters."""
+    """Cost of a network's clusters over Lloyd's, n points in n / 20 clusters.
+
+    On the paper's kinds of points, those that have as many coordinates as the network takes.
+    """
     records = []
+    folder = cifar_folder(cifar)
     features = getattr(model.split, "config", {}).get("num_features")
-    for dimension in (2, 10) if features is None else (features,):
-        for size in sizes:
+    for title, name in kinds(folder).items():
+        points = points_of(name, folder, "test")
+        for size in sizes if features in (None, points.num_features) else ():
             rng = torch.Generator().manual_seed(seed)
-            sets = KMeansTask(Gaussian(dimension)).sample(num_sets, size, rng=rng)
+            sets = KMeansTask(points).sample(num_sets, size, rng=rng)
             bar = costs(references.lloyd, sets)[0].mean()
-            found = costs(labels_by(model), sets, lloyd=5)
-            for metric, cost in zip(("cost / Lloyd", "after 5 steps"), found, strict=True):
+            found = costs(labels_by(model), sets, lloyd=LLOYD_STEPS)
+            metrics = ("cost / Lloyd", f"after {LLOYD_STEPS} steps")
+            for metric, cost in zip(metrics, found, strict=True):
                 value = (cost.mean() / bar).item()
-                records.append({"size": size, "d": dimension, "metric": metric, "value": value})
+                records.append({"size": size, "points": title, "metric": metric, "value": value})
     return records
 
 
