@@ -76,7 +76,7 @@ class NaiveNode:
             return torch.dot(torch.stack([x, y]) / x.hypot(y), there) * log_length.exp()
         turn = torch.atan2(y, x) - torch.atan2(there[1] - here[1], there[0] - here[0])
         if torch.equal(here, there):
-            return torch.zeros(())
+            return -log_length.exp()
         return torch.cos(turn) * log_length.exp()
 
     def start_of(self, points: Tensor, target: list[int]) -> int:

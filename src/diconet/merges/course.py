@@ -47,6 +47,11 @@ class Way:
         way = there - self.here[step]
         return torch.where(self.begun[step, None], nn.functional.normalize(way, dim=1), way)
 
-    def home(self) -> Float[Tensor, "steps features"]:
-        """The bearing of the first item, where an answer ends that goes around."""
-        return nn.functional.normalize(self.first - self.here, dim=1)
+    def homeward(self, course: Float[Tensor, "steps features"]) -> Float[Tensor, "steps"]:
+        """How far a course leads to the first item, where an answer that goes around ends.
+
+        From the first item itself it is all the way around: nothing lies less ahead.
+        """
+        ahead = (course * nn.functional.normalize(self.first - self.here, dim=1)).sum(1)
+        at_home = (self.first == self.here).all(1)
+        return torch.where(at_home, -course.norm(dim=1), ahead)

@@ -214,7 +214,7 @@ class PointerMerge(nn.Module):
             return items, end
         course = self.course(states)
         items = items + (course[row] * way.bearing(memory.points[column], row)).sum(1)
-        return items, end + (course * way.home()).sum(1)
+        return items, end + way.homeward(course)
 
     def _attend(
         self,
