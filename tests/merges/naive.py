@@ -71,7 +71,7 @@ class NaiveNode:
     def gain(self, state: Tensor, here: Tensor | None, there: Tensor) -> Tensor:
         """Cosine between the course and the way from here to there, times how binding it is."""
         x, y, signal = self.merge.course.signal(state)
-        log_length = 5 * torch.tanh(signal / 5)
+        log_length = 6 * torch.tanh(signal / 6)
         if here is None:
             return torch.dot(torch.stack([x, y]) / x.hypot(y), there) * log_length.exp()
         turn = torch.atan2(y, x) - torch.atan2(there[1] - here[1], there[0] - here[0])
@@ -112,6 +112,12 @@ class NaiveNode:
             matrix.append(p[:-1])
             taken.append(chosen)
             seen = self.seen(points[chosen])
+            if self.merge.course is not None:
+                came = torch.zeros(2)
+                if len(taken) > 1:
+                    came = seen - self.seen(points[taken[-2]])
+                    came = came / came.norm()
+                seen = torch.cat([seen, came])
         return torch.stack(matrix), taken, p[-1]
 
 

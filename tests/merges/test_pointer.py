@@ -158,11 +158,11 @@ def test_a_course_straight_on_goes_around_the_hull(rng: torch.Generator) -> None
     points = torch.rand(12, 2, generator=rng)
     nobody = torch.zeros(1, 2)
     goal = HullTask().oracle(SetBatch.of([points])).unpack()[0]
-    start = Way(nobody, nobody, torch.tensor([False]))
+    start = Way.before(nobody)
     for course in torch.randn(20, 2, generator=rng):
         assert (start.bearing(points, torch.zeros(12, dtype=int)) @ course).argmax() in goal
     for here, there, beyond in zip(goal, goal.roll(-1), goal.roll(-2), strict=True):
-        way = Way(points[there][None], nobody, torch.tensor([True]))
+        way = start.on_to(points[there][None])
         bearing = way.bearing(points, torch.zeros(12, dtype=int))
         scores = bearing @ (points[there] - points[here])
         scores[there] = -torch.inf

@@ -23,8 +23,8 @@ from diconet.tours.beam import beam_tour
 from diconet.tours.metric import Metric
 from diconet.tree import Cut, Level
 
-NODE_INPUTS = 4
-"""Degree, coordinates, and the logarithm of the number of cities."""
+NODE_INPUTS = 3
+"""Degree and coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,18 +127,24 @@ class PairMerge(nn.Module):
 
 
 class PairSplit(nn.Module):
-    """A coin for every city, from a graph network of its own."""
+    """A coin for every city, from a graph network of its own.
+
+    Features are standardised over the set before they become coins: what all cities have in common
+    grows from layer to layer, and would send them all to the same side.
+    """
 
     def __init__(self, net: PairNet) -> None:
         super().__init__()
         self.config = {"net": net}
         self.net = net
-        self.head = nn.Linear(net.config["width"], 1)
+        self.head = nn.Linear(net.config["width"], 1, bias=False)
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         pairs = Pairs.of(sets)
         nodes, _ = self.net(pairs, *graph_inputs(pairs))
-        return coin_cut(sets, self.head(nodes).squeeze(1), seeds)
+        apart = nodes - sets.mean(nodes)[sets.owner]
+        spread = (sets.mean(apart.square())[sets.owner] + 1e-6).sqrt()
+        return coin_cut(sets, self.head(apart / spread).squeeze(1), seeds)
 
 
 def graph_inputs(
@@ -148,7 +154,7 @@ def graph_inputs(
     weight = 2**0.5 - pairs.distance[:, None]
     count = pairs.sets.sizes[pairs.sets.owner][:, None].to(weight.dtype)
     points, _, _ = standardise(pairs.sets)
-    nodes = torch.cat([pairs.gather(weight) / count, points, count.log() / 3], 1)
+    nodes = torch.cat([pairs.gather(weight) / count, points], 1)
     return nodes, weight
 
 

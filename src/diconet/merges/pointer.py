@@ -79,10 +79,10 @@ class PointerMerge(nn.Module):
     child by angle around the node's mean instead of as they come; `bidirectional` reads them both
     ways, half the width each. A node sees its points moved to their mean and scaled to spread 1 or,
     with `normalise="covariance"`, stretched until none of their directions stands out. With
-    `bearing`, the decoder also names a course, and an item scores by how well its bearing from the
-    last one agrees; the end lies where the answer began, which may be anywhere on the target. Below
-    the root a node goes on until the end symbol has probability `patience`: keeping an item too
-    many costs little there.
+    `bearing`, the decoder is told by which way it came and names a course, and an item scores by
+    how well its bearing from the last one agrees; the end lies where the answer began, which may be
+    anywhere on the target. Below the root a node goes on until the end symbol has probability
+    `patience`: keeping an item too many costs little there.
     """
 
     def __init__(
@@ -121,13 +121,13 @@ class PointerMerge(nn.Module):
         self.binarise = binarise
         directions = 2 if bidirectional else 1
         self.encoder = nn.GRU(num_features, width // directions, bidirectional=bidirectional)
-        self.decoder = nn.GRU(num_features, width)
+        self.decoder = nn.GRU(num_features * (2 if bearing else 1), width)
         self.start = nn.Linear(2 * width, width)
         self.key = nn.Linear(width, width)
         self.query = nn.Linear(width, width, bias=False)
         self.score = nn.Linear(width, 1, bias=False)
         self.course = Course(width, num_features) if bearing else None
-        self.first_input = nn.Parameter(torch.zeros(num_features))
+        self.first_input = nn.Parameter(torch.zeros(self.decoder.input_size))
         self.end_key = nn.Parameter(torch.zeros(width))
 
     def forward(self, level: Level, below: Pointed | None, target: Sequences | None) -> Pointed:
@@ -174,7 +174,8 @@ class PointerMerge(nn.Module):
             torch.arange(len(rows), device=rows.device) - offsets_of(target.sizes)[:-1][owner]
         )
         step = step_of[memory.sets.index]
-        taken = torch.where(step < 0, memory.sets.num_items, step)
+        never = roots.num_items  # a target may be longer than what is left of it in memory
+        taken = torch.where(step < 0, never, step)
         gamma, log_end = self._attend(memory, points, taken, target.sizes)
 
         node = memory.sets.owner[routes.row]
@@ -197,6 +198,9 @@ class PointerMerge(nn.Module):
         states, last = _run_gru(self.encoder, points, pairs.sizes)
         start = torch.tanh(self.start(last.reshape(len(node), -1)))
         return _Memory(node, points, self.key(states), start, view)
+
+    def _input(self, way: Way) -> Float[Tensor, "steps inputs"]:
+        return way.here if self.course is None else torch.cat([way.here, way.arrival], 1)
 
     def _scores(
         self,
@@ -232,17 +236,13 @@ class PointerMerge(nn.Module):
         last = offsets_of(steps)[1:] - 1
         is_last = torch.zeros(int(steps.sum()), dtype=torch.bool, device=sizes.device)
         is_last[last] = True
-        inputs = points.new_empty(len(is_last), points.shape[1])
         is_first = is_last.roll(1)
-        inputs[is_first] = self.first_input
-        inputs[~is_first] = points
+        way = Way.along(points, sizes)
+        inputs = torch.where(is_first[:, None], self.first_input, self._input(way))
         states, _ = _run_gru(self.decoder, inputs, steps, memory.start)
-        here = torch.where(is_first[:, None], 0, inputs)
-        second = (offsets_of(steps)[:-1] + 1)[owner_of(steps)]  # its input is the first item
-        first = torch.where(is_first[:, None], 0, here[second.clamp(max=len(here) - 1)])
 
         row, column = cross(steps, nodes.sizes)
-        scores, end = self._scores(memory, states, Way(here, first, ~is_first), row, column)
+        scores, end = self._scores(memory, states, way, row, column)
         step = row - offsets_of(steps)[:-1][nodes.owner[column]]
         scores = scores.masked_fill(taken[column] < step, -torch.inf)
         node_of_row = owner_of(steps)
@@ -261,7 +261,8 @@ class PointerMerge(nn.Module):
         inputs = self.first_input.expand(len(memory.sets), -1)
         state = _gru_step(self.decoder, inputs, memory.start)
         everything = torch.arange(memory.sets.num_items, device=inputs.device)
-        scores, _ = self._scores(memory, state, _setting_out(inputs), memory.sets.owner, everything)
+        way = Way.before(memory.view.mean)
+        scores, _ = self._scores(memory, state, way, memory.sets.owner, everything)
         return segment_sort(-scores, memory.sets.owner)
 
     @torch.no_grad()
@@ -274,7 +275,7 @@ class PointerMerge(nn.Module):
         state = memory.start[active]
         inputs = self.first_input.expand(len(active), -1)
         free = torch.ones(nodes.num_items, dtype=torch.bool, device=nodes.sizes.device)
-        way = _setting_out(inputs)
+        way = Way.before(memory.points[: len(active)])
         chosen: list[Tensor] = []
         while len(active):
             state = _gru_step(self.decoder, inputs, state)
@@ -295,18 +296,12 @@ class PointerMerge(nn.Module):
             active, state = active[go_on], state[go_on]
             picked = rows[best[go_on]]
             free[picked] = False
-            inputs = memory.points[picked]
-            way = Way(inputs, way.first[go_on] if chosen else inputs, torch.ones_like(picked) > 0)
+            way = way.take(go_on).on_to(memory.points[picked])
+            inputs = self._input(way)
             chosen.append(picked)
         rows = torch.cat(chosen) if chosen else nodes.index.new_zeros(0)
         rows = rows[torch.argsort(nodes.owner[rows], stable=True)]
         return rows, torch.bincount(nodes.owner[rows], minlength=len(nodes))
-
-
-def _setting_out(inputs: Float[Tensor, "sets features"]) -> Way:
-    """Answers that have not begun."""
-    nowhere = torch.zeros_like(inputs)
-    return Way(nowhere, nowhere, torch.zeros(len(inputs), dtype=torch.bool, device=inputs.device))
 
 
 def _by_angle(pairs: SetBatch, view: _View) -> Int[Tensor, "rows"]:
