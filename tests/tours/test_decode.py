@@ -36,6 +36,12 @@ def test_fragments_take_the_best_edges_that_fit() -> None:
     assert link.tolist() == [[1, -1], [0, 2], [1, -1], [4, -1], [3, -1]]
 
 
+def test_a_share_of_the_edges_is_the_best_of_those_that_fit() -> None:
+    edges = np.array([[0, 1], [1, 2], [0, 2], [1, 3], [3, 4]], dtype=np.int32)
+    link = greedy_fragments(5, edges, np.array([5.0, 1, 4, 3, 2]), share=0.4)
+    assert link.tolist() == [[1, 2], [0, -1], [0, -1], [-1, -1], [-1, -1]]
+
+
 @given(st.integers(1, 50), st.integers(0, 10_000), st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_every_decoder_gives_a_permutation(n: int, seed: int, line: bool) -> None:

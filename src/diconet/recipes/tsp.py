@@ -21,7 +21,9 @@ from diconet.solve.tsp import Tour, tsp
 from diconet.splits.across import AcrossSplit
 from diconet.splits.coin import RandomSplit
 from diconet.tasks.tsp import TourBook, TspTask, accuracy, lengths
-from diconet.tours.decode import Refine
+from diconet.tours.decode import Refine, greedy_tour, refined
+from diconet.tours.metric import Metric
+from diconet.tours.near import near_lists
 from diconet.train import TrainConfig, train
 from diconet.tree import Growth
 from diconet.weights import find, load, shipped
@@ -177,6 +179,19 @@ def solved(model: DiCoNet, exam: Exam, refine: Refine, samples: int = 200) -> Se
     return Sequences.of([torch.from_numpy(np.ascontiguousarray(one.tour)) for one in found])
 
 
+def greedy(model: DiCoNet, exam: Exam, refine: Refine) -> Sequences:
+    """One tour a set, that of the best edges first: the network read once, with nothing to pick."""
+    with torch.inference_mode():
+        candidates = model(exam.sets).answer.candidates()
+    tours = []
+    for cities, (edges, scores) in zip(exam.sets.unpack(), candidates, strict=True):
+        points = cities.double().numpy()
+        metric, near = Metric.of(points), near_lists(points, 8)
+        tour = refined(metric, near, greedy_tour(metric, edges, scores), refine)
+        tours.append(torch.from_numpy(tour.astype(np.int64)))
+    return Sequences.of(tours)
+
+
 def evaluate(
     model: DiCoNet,
     *,
@@ -221,6 +236,12 @@ PAPER: dict[str, dict[int, tuple[float, float, float]]] = {
 """Accuracy, cost and ratio of the paper's table, by row and n."""
 
 _SHIPPED = {"BS1": "tsp_bs1", "BS2": "tsp_bs2", "DiCoNet": "tsp_paper"}
+_GREEDY: dict[str, tuple[str, Refine]] = {
+    "ours, one try": ("tsp", "none"),
+    "control, one try": ("length", "none"),
+    "ours, one try + 2opt": ("tsp", "2opt"),
+    "control, one try + 2opt": ("length", "2opt"),
+}
 _OWN: dict[str, tuple[str, Refine]] = {
     "ours": ("tsp", "none"),
     "control": ("length", "none"),
@@ -240,6 +261,9 @@ def reproduce(*, num_sets: int = 200, seed: int = 0) -> list[dict[str, Any]]:
         for size, exam in exams.items():
             records += _cells(row, size, exam.grade(beamed(model, exam)))
     models = {"tsp": shipped("tsp"), "length": control()}
+    for row, (which, refine) in _GREEDY.items():
+        for size, exam in exams.items():
+            records += _cells(row, size, exam.grade(greedy(models[which], exam, refine)))
     for row, (which, refine) in _OWN.items():
         for size, exam in exams.items():
             records += _cells(row, size, exam.grade(solved(models[which], exam, refine)))

@@ -23,6 +23,7 @@ from diconet.tours.decode import Refine, best_tour, refined, searched_tour
 from diconet.tours.metric import Kind, Metric
 from diconet.tours.near import near_lists
 from diconet.tours.one_tree import LARGEST, held_karp_bound
+from diconet.tours.two_opt import two_opt
 
 DEFAULT_MODEL = "tsp"
 """The shipped network that answers where none is asked for."""
@@ -91,7 +92,7 @@ def tsp(
     *,
     refine: str = "2opt",
     samples: int = 200,
-    kicks: float = 3.0,
+    kicks: float = 10.0,
     seconds: float | None = None,
     metric: str = "euclidean",
     model: str | Path | DiCoNet | None = None,
@@ -100,9 +101,9 @@ def tsp(
 ) -> Tour | list[Tour]:
     """A short round trip through (n, 2) cities, or through each of several such arrays.
 
-    A network says which edges belong to the tour; up to 500 cities, the best of `samples` noisy
-    greedy readings of that is taken, beyond that, one whose fragments are joined by a search. Then
-    `refine` shortens it: "none", "2opt" (2-opt and Or-opt), or "lk" (Lin-Kernighan with so many
+    A network says which edges belong to the tour. The surest of them make fragments, which a search
+    joins; up to 500 cities, the best of `samples` noisy greedy readings competes with that. Then
+    `refine` shortens it: "none", "2opt" (2-opt and Or-opt), or "lk" (Lin-Kernighan, then so many
     `kicks` a city, ended early after `seconds`). A `TspInstance` read from a file brings its own
     metric. `seed` varies the trees and the noise.
     """
@@ -170,13 +171,15 @@ class _How:
         near = near_lists(flat, _NEAR)
         exact = one.kind != "euclidean"
         metric = Metric.of(one.distinct, one.kind) if exact else Metric.of(flat)
-        if len(one.distinct) > _MANY:
-            tour = searched_tour(Metric.of(flat), edges, scores, seed=self.seed)
-        else:
+        tour = searched_tour(Metric.of(flat), edges, scores, seed=self.seed)
+        if len(one.distinct) <= _MANY:
             polish = None if self.refine == "none" else near
-            tour = best_tour(
+            rival = best_tour(
                 metric, edges, scores, samples=self.samples, near=polish, seed=self.seed
             )
+            if polish is not None:
+                tour = two_opt(metric, polish, tour)
+            tour = min(rival, tour, key=metric.length)
         return refined(
             metric,
             near,

@@ -29,10 +29,15 @@ def greedy_tour(metric: Metric, edges: np.ndarray, scores: np.ndarray) -> np.nda
 
 
 def searched_tour(
-    metric: Metric, edges: np.ndarray, scores: np.ndarray, *, seed: int = 0
+    metric: Metric, edges: np.ndarray, scores: np.ndarray, *, share: float = 0.6, seed: int = 0
 ) -> np.ndarray:
-    """The tour of the greedy fragments in the best order that a search over their ends finds."""
-    return join_by_search(metric, greedy_fragments(len(metric), edges, scores), seed=seed)
+    """The tour of the greedy fragments in the best order that a search over their ends finds.
+
+    Only the first `share` of a tour's edges is taken greedily: what comes late is what greedy gets
+    wrong, and no search over ends could take it back.
+    """
+    fragments = greedy_fragments(len(metric), edges, scores, share)
+    return join_by_search(metric, fragments, seed=seed)
 
 
 def best_tour(
@@ -77,7 +82,7 @@ def _best_tour(x, y, code, mate, edges, scores, samples, noise, near, rng):
                     key[e] = noise * rng.standard_normal() - scores[e]
         link = np.full((num, 2), -1, dtype=np.int32)
         other = np.arange(num).astype(np.int32)
-        take_edges(edges, np.argsort(key), link, other)
+        take_edges(edges, np.argsort(key), link, other, num)
         join_few(x, y, link, other)
         tour = walk(link)
         if near.shape[1]:

@@ -9,33 +9,40 @@ from numba import njit
 from scipy.spatial import cKDTree
 
 from diconet.tours.kicks import kicked
-from diconet.tours.lin_kernighan import lin_kernighan
 from diconet.tours.metric import Metric
 from diconet.tours.near import near_lists
+from diconet.tours.two_opt import two_opt
 
 _FEW = 300  # so many ends are joined by looking at every pair of them
 _KICKS_AN_END = 5
 
 
-def greedy_fragments(num: int, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def greedy_fragments(
+    num: int, edges: np.ndarray, scores: np.ndarray, share: float = 1.0
+) -> np.ndarray:
     """Edges taken best first unless a city would get three or a cycle would close.
 
-    Gives for every city its two neighbours, -1 where there is none yet.
+    Ends when there are as many as `share` of a tour. Gives for every city its two neighbours, -1
+    where there is none yet.
     """
     link = np.full((num, 2), -1, dtype=np.int32)
     other = np.arange(num, dtype=np.int32)
-    take_edges(edges, np.argsort(-scores, kind="stable"), link, other)
+    take_edges(edges, np.argsort(-scores, kind="stable"), link, other, int(share * num))
     return link
 
 
 @njit(cache=True)
 @no_type_check
-def take_edges(edges, order, link, other):
-    """Adds edges in order where they fit; `other` is the far end of every end's path."""
+def take_edges(edges, order, link, other, most):
+    """Adds up to `most` edges where they fit; `other` is the far end of every end's path."""
+    taken = 0
     for rank in range(len(order)):
+        if taken == most:
+            break
         a, b = edges[order[rank], 0], edges[order[rank], 1]
         if link[a, 1] >= 0 or link[b, 1] >= 0 or other[a] == b or a == b:
             continue
+        taken += 1
         for here, there in ((a, b), (b, a)):
             if link[here, 0] < 0:
                 link[here, 0] = there
@@ -103,7 +110,7 @@ def join_few(x, y, link, other):
             pairs[at, 0], pairs[at, 1] = a, b
             gaps[at] = (x[a] - x[b]) ** 2 + (y[a] - y[b]) ** 2
             at += 1
-    take_edges(pairs, np.argsort(gaps), link, other)
+    take_edges(pairs, np.argsort(gaps), link, other, len(link))
 
 
 def join_nearest(metric: Metric, link: np.ndarray) -> np.ndarray:
@@ -118,7 +125,8 @@ def join_nearest(metric: Metric, link: np.ndarray) -> np.ndarray:
         places = np.stack([metric.x[ends], metric.y[ends]], 1)
         gaps, found = map(np.asarray, cKDTree(places).query(places, k=8))
         edges = np.stack([np.repeat(ends, 7), ends[found[:, 1:].ravel()]], 1)
-        take_edges(edges.astype(np.int32), np.argsort(gaps[:, 1:].ravel()), link, other)
+        order = np.argsort(gaps[:, 1:].ravel())
+        take_edges(edges.astype(np.int32), order, link, other, len(link))
 
 
 def join_by_search(metric: Metric, link: np.ndarray, *, seed: int = 0) -> np.ndarray:
@@ -137,7 +145,7 @@ def join_by_search(metric: Metric, link: np.ndarray, *, seed: int = 0) -> np.nda
     mate = place[far_ends(link)[ends]]
     among = metric.ends(ends, mate)
     near = near_lists(np.stack([among.x, among.y], 1), 8)
-    order = lin_kernighan(among, near, np.arange(len(ends)))
+    order = two_opt(among, near, np.arange(len(ends)))
     order = kicked(among, near, order, kicks=_KICKS_AN_END * len(ends), seed=seed)
     return _spell_out(link, ends[order], far_ends(link))
 
