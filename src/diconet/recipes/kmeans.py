@@ -13,6 +13,7 @@ import torch
 from diconet.credit import label_loss, move_loss, node_loss, tree_loss
 from diconet.model import DiCoNet
 from diconet.recipes.kmeans_table import (
+    CLUSTERS,
     DEFAULT_MODEL,
     SIZES,
     Data,
@@ -132,6 +133,11 @@ def train_all(runs: Path) -> None:
 
     for preset in ("small", "gaussian2", "gaussian10", "cifar"):
         train_model(read_settings(Settings, "kmeans", preset, []), Path(runs) / f"kmeans_{preset}")
+    baseline = read_settings(Settings, "kmeans", "baseline", [])
+    for data in ("gaussian2", "gaussian10", "cifar"):
+        for k in CLUSTERS:
+            settings = replace(baseline, data=(data,), stages=(k,))
+            train_model(settings, Path(runs) / f"kmeans_baseline_{data}_k{k}")
 
 
 def pictures(model: DiCoNet, folder: Path, *, k: int = 8, seed: int = 3) -> list[Path]:
