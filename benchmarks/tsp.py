@@ -33,6 +33,8 @@ from diconet.tours.metric import Metric
 from diconet.weights import find
 
 Record = dict[str, Any]
+INSTANCES = {100: 50, 1_000: 10, 10_000: 3}
+"""How many instances of a size are enough to tell ours from the control."""
 
 
 def main() -> None:
@@ -40,7 +42,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--sizes", type=int, nargs="+")
-    parser.add_argument("--instances", type=int, default=3, help="instances a size")
+    parser.add_argument("--instances", type=int, help="a size; fewer by default where n is large")
     parser.add_argument("--model", default="tsp")
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--tsplib", type=Path)
@@ -62,18 +64,21 @@ def main() -> None:
     show(records, args.json)
 
 
-def side_by_side(models: dict[str, DiCoNet], sizes: list[int], instances: int) -> Iterator[Record]:
-    """Mean ratio to the best tour that any method found, and mean seconds."""
+def side_by_side(
+    models: dict[str, DiCoNet], sizes: list[int], instances: int | None
+) -> Iterator[Record]:
+    """Mean ratio to the best tour that any method found, its standard error, and mean seconds."""
     warm_up(models)
     for size in sizes:
+        many = instances or INSTANCES.get(size, 1)
         rng = np.random.default_rng(size)
-        maps = [rng.random((size, 2)) for _ in range(instances)]
+        maps = [rng.random((size, 2)) for _ in range(many)]
         lengths: dict[str, list[float]] = {}
         seconds: dict[str, float] = {}
         for name, solve in methods(models, size).items():
             start = time.perf_counter()
             tours = [solve(cities) for cities in maps]
-            seconds[name] = (time.perf_counter() - start) / instances
+            seconds[name] = (time.perf_counter() - start) / many
             lengths[name] = [Metric.of(c).length(t) for c, t in zip(maps, tours, strict=True)]
         # fast-tsp at the times that ours took, and for long as the reference
         for name in ("ours 2opt", "ours lk"):
@@ -81,12 +86,18 @@ def side_by_side(models: dict[str, DiCoNet], sizes: list[int], instances: int) -
             timed = f"fast-tsp as long as {name}"
             start = time.perf_counter()
             tours = [others.fast_tsp_tour(cities, budget) for cities in maps]
-            seconds[timed] = (time.perf_counter() - start) / instances
+            seconds[timed] = (time.perf_counter() - start) / many
             lengths[timed] = [Metric.of(c).length(t) for c, t in zip(maps, tours, strict=True)]
         best = np.min(list(lengths.values()), axis=0)
         for name, found in lengths.items():
-            ratio = float(np.mean(np.array(found) / best))
-            yield {"n": size, "method": name, "ratio": ratio, "seconds": seconds[name]}
+            ratio = np.array(found) / best
+            yield {
+                "n": size,
+                "method": name,
+                "ratio": float(ratio.mean()),
+                "error": float(ratio.std() / many**0.5),
+                "seconds": seconds[name],
+            }
 
 
 def methods(models: dict[str, DiCoNet], size: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:

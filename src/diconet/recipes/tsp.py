@@ -160,7 +160,7 @@ class Exam:
         }
 
 
-def beamed(model: DiCoNet, exam: Exam, group: int = 50) -> Sequences:
+def beamed(model: DiCoNet, exam: Exam, group: int = 10) -> Sequences:
     """The tours of a network over pairs, by beam search, some sets at a time."""
     tours: list[torch.Tensor] = []
     for some in torch.arange(len(exam.sets)).split(group):
