@@ -70,7 +70,7 @@ def _beam(x, y, code, mate, near, scores, width):
     shortest, kept = np.inf, 0
     for b in range(alive):
         length = tour_length(x, y, code, mate, paths[b])
-        if length < shortest:
+        if length < shortest or (length == shortest and total[b] > total[kept]):
             shortest, kept = length, b
     return paths[kept]
 
