@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
 
 from diconet.presets import names, read_settings
-from diconet.recipes.hull import MANY_VIEWS, ROWS, Settings, evaluate, reproduce, train_model
+from diconet.recipes.hull import (
+    MANY_VIEWS,
+    PRESETS,
+    ROWS,
+    Settings,
+    evaluate,
+    reproduce,
+    train_model,
+)
 from diconet.train import TrainConfig
 from diconet.weights import load, shipped
 
@@ -39,7 +48,7 @@ def test_rows_start_from_the_given_weights(tmp_path: Path) -> None:
 
 
 def test_presets_of_the_paper_and_ours() -> None:
-    assert set(names("hull")) >= {"paper", "small"}
+    assert set(names("hull")) >= {"paper", "small", "plain"}
     paper = read_settings(Settings, "hull", "paper", [])
     assert (paper.width, paper.split_layers, paper.split_width) == (512, 5, 15)
     assert (paper.train.batch_size, paper.train.split_lr, paper.train.merge_lr) == (
@@ -52,20 +61,22 @@ def test_presets_of_the_paper_and_ours() -> None:
 
 
 def test_shipped_networks_answer_as_they_should() -> None:
-    """Far above what an untrained network reaches (0%), with room for the draw of the sets."""
+    """With room for the draw of the sets; an untrained network reaches 0%."""
     accuracy = {
-        row: evaluate(shipped(f"hull_{row}"), sizes=[25], num_sets=128, seed=5)[0]["value"]
-        for row, _ in ROWS.values()
+        name: evaluate(shipped(name), sizes=[25], num_sets=128, seed=5)[0]["value"]
+        for prefix, _ in PRESETS.values()
+        for name in (f"{prefix}_{row}" for row, _ in ROWS.values())
     }
-    assert accuracy["baseline"] > 70
-    assert accuracy["diconet_reg"] > 70
-    assert accuracy["random"] < accuracy["diconet_reg"]
+    assert min(accuracy["hull_baseline"], accuracy["hull_diconet_reg"]) > 97
+    assert min(accuracy["hull_plain_baseline"], accuracy["hull_plain_diconet_reg"]) > 70
+    assert accuracy["hull_plain_random"] < accuracy["hull_plain_diconet_reg"]
 
 
 def test_the_table_has_every_cell() -> None:
     records = reproduce(num_sets=8, seed=1)
     cells = {(r["row"], r["column"], r["metric"]): r for r in records}
-    for row, (_, paper) in ROWS.items():
+    for (row, (_, paper)), (_, suffix) in product(ROWS.items(), PRESETS.values()):
+        row += suffix
         for n, figure in zip((25, 50, 100, 200), paper, strict=True):
             assert cells[row, f"n={n}", "accuracy"]["paper"] == figure
             assert 0 <= cells[row, f"n={n}", "f1"]["ours"] <= 100

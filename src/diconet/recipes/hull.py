@@ -35,8 +35,12 @@ ROWS: dict[str, tuple[Row, tuple[float, ...]]] = {
 }
 """The rows of the paper's table: which of ours they are, and its accuracies at `SIZES`."""
 
-MANY_VIEWS = "DiCoNet + Split Reg, 16 views"
-"""Our own row: at every node the same merge is asked from 16 sides, and the largest answer kept.
+PRESETS = {"small": ("hull", ""), "plain": ("hull_plain", ", plain attention")}
+"""How the rows are trained, and what their weights and rows are called then: with a pointer that
+takes bearings, and with the paper's attention as it stands."""
+
+MANY_VIEWS = "DiCoNet + Split Reg, plain attention, 16 views"
+"""A row of our own: at every node the same merge is asked from 16 sides, the largest answer kept.
 As it takes 16 times as long, it is measured on fewer sets: an eighth."""
 
 
@@ -179,14 +183,15 @@ def evaluate(
 
 
 def train_all(runs: Path) -> None:
-    """Trains the four rows anew, one folder of `runs` each; all start from the baseline's merge."""
-    settings = read_settings(Settings, "hull", "small", [])
-    start = runs / "hull_baseline"
-    train_model(replace(settings, row="baseline"), start)
-    for row, _ in ROWS.values():
-        if row != "baseline":
-            begun = replace(settings, row=row, init=str(start / "weights.safetensors"))
-            train_model(begun, runs / f"hull_{row}")
+    """Trains the rows anew, one folder of `runs` each; all start from their baseline's merge."""
+    for preset, (prefix, _) in PRESETS.items():
+        settings = read_settings(Settings, "hull", preset, [])
+        start = runs / f"{prefix}_baseline"
+        train_model(replace(settings, row="baseline"), start)
+        for row, _ in ROWS.values():
+            if row != "baseline":
+                begun = replace(settings, row=row, init=str(start / "weights.safetensors"))
+                train_model(begun, runs / f"{prefix}_{row}")
 
 
 def reproduce(
@@ -195,11 +200,12 @@ def reproduce(
     """The paper's table, all rows on the same fresh sets; `find` gets a row's network by name."""
     test = _fixed_test(SIZES, num_sets, seed)
     records = []
-    for name, (row, paper) in ROWS.items():
-        model = find(f"hull_{row}")
-        for (size, (sets, target)), figure in zip(test.items(), paper, strict=True):
-            records += _cells(name, size, _measure(model, sets, target), figure)
-    model = find("hull_diconet_reg")
+    for prefix, suffix in PRESETS.values():
+        for name, (row, paper) in ROWS.items():
+            model = find(f"{prefix}_{row}")
+            for (size, (sets, target)), figure in zip(test.items(), paper, strict=True):
+                records += _cells(name + suffix, size, _measure(model, sets, target), figure)
+    model = find("hull_plain_diconet_reg")
     seeing = DiCoNet(model.split, BestOfViews(cast(nn.Module, model.merge)), model.growth)
     for size, (sets, target) in _fixed_test(SIZES, max(1, num_sets // 8), seed + 1).items():
         records += _cells(MANY_VIEWS, size, _measure(seeing, sets, target), None)
