@@ -48,7 +48,7 @@ LLOYD_STEPS = 5
 
 _OURS = "Sweep"
 _PATCHES = 500
-_CHUNK_ITEMS = 16_000
+_CHUNK_ITEMS = 2_000
 
 
 def points_of(name: Data, cifar: str | Path | None, phase: Literal["train", "test"]) -> Points:
@@ -89,7 +89,7 @@ def labels_by(model: DiCoNet, *, best_first: bool = False) -> Labels:
     @torch.inference_mode()
     def label(sets: SetBatch) -> Tensor:
         if isinstance(model.split, SoftmaxLabels):
-            return _renumbered(sets, model.split(sets)[0])
+            return references.renumbered(sets, model.split(sets)[0])
         tree = tree_by(model, sets, best_first=best_first)
         leaves: Tensor = (tree if model.merge is None else fold(model.merge, tree)).leaves
         return leaves
@@ -128,14 +128,6 @@ def one_start(row: str) -> Ways:
         return {row: labels, row + EXCHANGE: better}
 
     return label
-
-
-def _renumbered(sets: SetBatch, labels: Tensor) -> Tensor:
-    """Labels without gaps, so that none of a set's clusters is empty."""
-    width = int(labels.max()) + 1
-    used, dense = torch.unique(sets.owner * width + labels, return_inverse=True)
-    first = torch.searchsorted(used, torch.arange(len(sets)) * width)
-    return dense - first[sets.owner]
 
 
 def costs(label: Labels, sets: SetBatch, *, lloyd: int = 0) -> tuple[Tensor, Tensor]:

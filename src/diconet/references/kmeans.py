@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from diconet.model import DiCoNet
+from diconet.references.kmeans_kernels import recursive_two_means
 from diconet.sets import SetBatch
 from diconet.splits.sweep import Candidates, SweepSplit
 from diconet.tree import Growth
@@ -41,21 +42,24 @@ def bisecting(sets: SetBatch) -> Int[Tensor, "items"]:
 
 
 def recursive_lloyd(sets: SetBatch) -> Int[Tensor, "items"]:
-    """Two-means, at most 20 rounds, at each of log2 k levels (the paper's "Rec. Lloyd")."""
+    """Two-means at each of log2 k levels (the paper's "Rec. Lloyd").
 
-    def fit(x: np.ndarray, k: int) -> np.ndarray:
-        labels = np.zeros(len(x), np.int64)
-        for _ in range(round(float(np.log2(k)))):
-            finer = 2 * labels
-            for part in np.unique(labels):
-                rows = np.flatnonzero(labels == part)
-                if len(rows) > 1:
-                    two = KMeans(2, n_init=10, max_iter=20, random_state=0)
-                    finer[rows] += two.fit(x[rows]).labels_
-            labels = finer
-        return np.unique(labels, return_inverse=True)[1]
+    The best of 10 k-means++ starts and at most 20 rounds each; in a loop of our own, because a call
+    of scikit-learn for every node of every tree takes longer than all else that is compared.
+    """
+    depths = torch.log2(sets.context[:, 0]).round().long()
+    labels = recursive_two_means(
+        sets.items.numpy(), sets.offsets.numpy(), depths.numpy(), starts=10, rounds=20
+    )
+    return renumbered(sets, torch.from_numpy(labels))
 
-    return _each(sets, fit)
+
+def renumbered(sets: SetBatch, labels: Int[Tensor, "items"]) -> Int[Tensor, "items"]:
+    """Labels without gaps, so that none of a set's clusters is empty."""
+    width = int(labels.max()) + 1
+    used, dense = torch.unique(sets.owner * width + labels, return_inverse=True)
+    first = torch.searchsorted(used, torch.arange(len(sets)) * width)
+    return dense - first[sets.owner]
 
 
 def _each(sets: SetBatch, fit: Callable[[np.ndarray, int], np.ndarray]) -> Int[Tensor, "items"]:
