@@ -10,6 +10,7 @@ from diconet.merges.pairs import NODE_INPUTS, PairMerge, PairSignal, PairSplit, 
 from diconet.model import DiCoNet
 from diconet.sets import SetBatch
 from diconet.tasks.tsp import TspTask
+from diconet.weights import shipped
 from tests.tours.test_search import edges_of
 
 
@@ -68,6 +69,29 @@ def test_a_set_gets_the_same_signal_alone_or_in_a_batch() -> None:
         for number, items in enumerate(batch.unpack()):
             alone = model(SetBatch.of([items]), seeds[number : number + 1]).answer.logits
             assert torch.allclose(alone, together[number], atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_deep_split_sends_cities_to_both_sides_from_the_start(seed: int) -> None:
+    """What cities have in common grows with depth; without care all of them end on one side."""
+    torch.manual_seed(seed)
+    split = PairSplit(PairNet(NODE_INPUTS, 1, width=20, num_layers=20))
+    sets = cities(20, 30, 40)
+    with torch.no_grad():
+        likelier = split(sets, None)
+    share = sets.mean(likelier.side.float()[:, None]).squeeze(1)
+    assert share.min() > 0.1
+    assert share.max() < 0.9
+    assert likelier.prob.std() > 0.01
+
+
+def test_the_shipped_network_cuts_its_sets_in_two() -> None:
+    sets = cities(20, 40, 80)
+    with torch.no_grad():
+        likelier = shipped("tsp_paper").split(sets, None)
+    share = sets.mean(likelier.side.float()[:, None]).squeeze(1)
+    assert share.min() > 0.2
+    assert share.max() < 0.8
 
 
 def test_the_merge_hears_what_the_leaves_said() -> None:
