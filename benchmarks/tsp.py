@@ -1,6 +1,7 @@
 """Tours: length and time beside what a user would pick instead, in one run.
 
     python benchmarks/tsp.py                          the solvers, n = 100 .. 10,000
+    python benchmarks/tsp.py --tries                  ours and the control after few tries and many
     python benchmarks/tsp.py --growth                 time and memory from 10^3 to 10^5 cities
     python benchmarks/tsp.py --tsplib FOLDER          the gap on every .tsp file of a folder
     python benchmarks/tsp.py --pointer-nets FILE      the ratio on the Pointer Networks test set
@@ -44,6 +45,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--instances", type=int, help="a size; fewer by default where n is large")
     parser.add_argument("--model", default="tsp")
+    parser.add_argument("--tries", action="store_true")
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--tsplib", type=Path)
     parser.add_argument("--pointer-nets", type=Path)
@@ -55,6 +57,8 @@ def main() -> None:
     models = {"ours": find(args.model), "control": control()}
     if args.growth:
         records = list(growth(models["ours"], args.sizes or [1_000, 10_000, 100_000]))
+    elif args.tries:
+        records = list(tries(models, args.sizes or [50, 100, 200], args.instances or 100))
     elif args.tsplib:
         records = list(tsplib(models, args.tsplib))
     elif args.pointer_nets:
@@ -143,6 +147,29 @@ def warm_up(models: dict[str, DiCoNet]) -> None:
                 one(rng.random((size, 2)), model, refine)
     others.nearest_neighbour_tour(rng.random((9, 2)))
     others.random_insertion_tour(rng.random((9, 2)))
+
+
+def tries(models: dict[str, DiCoNet], sizes: list[int], instances: int) -> Iterator[Record]:
+    """How much longer the control's tours are than ours, both with "2opt", by number of tries."""
+    for size in sizes:
+        rng = np.random.default_rng(10_000 + size)
+        maps = [rng.random((size, 2)) for _ in range(instances)]
+        for samples in (1, 20, 200):
+            found = {
+                name: np.array(
+                    [one(cities, model, "2opt", samples=samples).value for cities in maps]
+                )
+                for name, model in models.items()
+            }
+            longer = found["control"] / found["ours"] - 1
+            yield {
+                "n": size,
+                "tries": samples,
+                "control longer by %": float(100 * longer.mean()),
+                "error": float(100 * longer.std() / instances**0.5),
+                "ours shorter": int((longer > 1e-9).sum()),
+                "control shorter": int((longer < -1e-9).sum()),
+            }
 
 
 def growth(model: DiCoNet, sizes: list[int]) -> Iterator[Record]:
