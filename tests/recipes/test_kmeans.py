@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,24 @@ def test_a_network_is_evaluated_on_points_it_can_take(monkeypatch: pytest.Monkey
     records = recipe.evaluate(ten, sizes=[40], num_sets=2)
     assert {r["points"] for r in records} == {kinds[1]}
     assert records[1]["value"] <= records[0]["value"]
+
+
+def test_a_sweep_starts_as_far_from_cheap_cuts_as_asked(tmp_path: Path) -> None:
+    few = TrainConfig(steps=1, batch_size=1, tree_samples=2, min_size=40, max_size=40)
+    config = replace(few, split_optimiser="adam", split_lr=1e-9)
+    settings = recipe.Settings(width=8, lean=7.0, train=config)
+    trained = recipe.train_model(settings, tmp_path, quiet=True)
+    assert trained.split.lean.tolist() == pytest.approx([7, 0, 0, 0], abs=1e-5)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match=r"lean must go with a sweep; got 7\.0 for graph"):
+        recipe.Settings(network="graph", stages=(2,), lean=7.0)
+
+
+def test_recursive_lloyd_costs_what_scikit_learns_two_means_does() -> None:
+    """At one level it is plain two-means."""
+    rng = torch.Generator().manual_seed(0)
+    sets = SetBatch.pack(
+        torch.rand(600, 3, generator=rng), torch.full((10,), 60), torch.full((10, 1), 2.0)
+    )
+    ours = table.costs(references.recursive_lloyd, sets)[0]
+    theirs = table.costs(references.lloyd, sets)[0]
+    assert ours.mean().item() == pytest.approx(theirs.mean().item(), rel=0.01)

@@ -53,7 +53,8 @@ class Settings:
     k times `points_each` points; without, k follows from the number of points (or is any of 2 to
     16, for patches). With `parts`, points are taken as they lie up to that many levels down a tree.
     `exact_moves` lets a coin split use the closed-form effect of moving one point
-    in place of a black-box reward.
+    in place of a black-box reward. `lean` is how strongly a sweep prefers cheap cuts as the run
+    begins; without, as the weights it starts from have it.
     """
 
     network: Network = "sweep"
@@ -65,6 +66,7 @@ class Settings:
     num_layers: int = 20
     sigma: float = 0.5
     exact_moves: bool = False
+    lean: float | None = None
     cifar: str | None = None
     init: str | None = None
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -74,6 +76,8 @@ class Settings:
             raise ValueError("data must name at least one kind of points; got none.")
         if self.network != "sweep" and not self.stages:
             raise ValueError(f"stages must name numbers of clusters for {self.network}; got none.")
+        if self.network != "sweep" and self.lean is not None:
+            raise ValueError(f"lean must go with a sweep; got {self.lean} for {self.network}.")
         for k in self.stages or ():
             if k < 2 or (self.network == "graph" and log2(k) % 1):
                 raise ValueError(f"stages must be powers of 2 of at least 2; got {k}.")
@@ -114,6 +118,8 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
     model = settings.build()
     if settings.init is not None:
         model.load_state_dict(find(settings.init).state_dict())
+    if settings.lean is not None:
+        model.split.lean_to(settings.lean)  # type: ignore[operator]
     stages: Sequence[int | None] = settings.stages or (None,)
     for number, k in enumerate(stages):
         folder = run if len(stages) == 1 else run / f"stage{number}_k{k}"

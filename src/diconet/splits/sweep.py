@@ -120,6 +120,11 @@ class SweepSplit(nn.Module):
         lean = candidates.features[:, REGRETS] @ self.lean
         return _SHARPNESS * self.score(candidates.features).squeeze(1) - lean
 
+    def lean_to(self, lean: float) -> None:
+        """Sets how strongly cuts that cost little now are preferred, per unit of log cost."""
+        with torch.no_grad():
+            self.lean[0] = lean
+
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         return self._cut(sets, seeds, 1)
 
