@@ -10,7 +10,7 @@ from diconet.merges.edges import EdgeMerge
 from diconet.merges.pairs import PairMerge
 from diconet.recipes.tsp import PAPER, Exam, Settings, build, control, evaluate, train_model
 from diconet.train import TrainConfig
-from diconet.weights import load, save
+from diconet.weights import load, save, shipped
 
 QUICK = TrainConfig(steps=3, batch_size=2, tree_samples=2, min_size=6, max_size=8)
 TINY = Settings(width=4, num_layers=1, leaf_size=5, num_labels=6, label_seconds=0.001, train=QUICK)
@@ -28,6 +28,12 @@ def test_presets_fit_the_settings() -> None:
         assert (settings.network, settings.width, settings.num_layers) == ("pairs", 20, 20)
         assert (settings.depth, settings.train.max_size) == (depth, size)
         assert settings.num_labels == 20_000
+
+
+def test_the_second_reference_begins_as_the_first() -> None:
+    begun = build(preset("bs2")).state_dict()
+    for name, value in shipped("tsp_bs1").state_dict().items():
+        assert torch.equal(begun[name], value)
 
 
 def test_labels_are_made_once(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from diconet.tours.metric import Metric
 from diconet.tours.near import near_lists
 from diconet.train import TrainConfig, train
 from diconet.tree import Growth
-from diconet.weights import find, load, shipped
+from diconet.weights import find, shipped
 
 SIZES = (10, 20, 40, 80)
 DEFAULT_MODEL = "tsp"
@@ -55,7 +55,7 @@ class Settings:
     `depth`, with the network of `leaf` (a shipped name or a file) at the leaves where that is
     above 0 (the merge starts from it too). `num_labels` instances of the sizes that training draws
     are solved by fast-tsp in `label_seconds` each, and kept in the file `labels` where that is
-    given. With `start`, training goes on from those weights.
+    given. With `start` (a name or a file too), training goes on from those weights.
     """
 
     network: Literal["near", "pairs"] = "near"
@@ -82,7 +82,9 @@ def build(settings: Settings) -> DiCoNet:
         model = DiCoNet(RandomSplit(), PairMerge(_pair_net(settings, 1)), depth=0)
     else:
         model = _paper_network(settings)
-    return model if settings.start is None else load(settings.start, into=model)
+    if settings.start is not None:
+        model.load_state_dict(find(settings.start).state_dict())
+    return model
 
 
 def _pair_net(settings: Settings, edge_inputs: int) -> PairNet:
