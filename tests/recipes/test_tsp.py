@@ -23,7 +23,7 @@ def preset(name: str) -> Settings:
 
 def test_presets_fit_the_settings() -> None:
     assert preset("small") == Settings()
-    for name, size, depth in (("bs1", 10, 0), ("bs2", 20, 0), ("paper", 40, 1)):
+    for name, size, depth in (("bs1", 10, 0), ("bs2", 20, 0), ("paper", 60, 1)):
         settings = preset(name)
         assert (settings.network, settings.width, settings.num_layers) == ("pairs", 20, 20)
         assert (settings.depth, settings.train.max_size) == (depth, size)
