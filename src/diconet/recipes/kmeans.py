@@ -137,7 +137,7 @@ def train_all(runs: Path) -> None:
     """Trains every network of the table anew, one folder of `runs` each."""
     from diconet.presets import read_settings
 
-    for preset in ("small", "gaussian2", "gaussian10", "cifar"):
+    for preset in ("start", "small", "gaussian2", "gaussian10", "cifar"):
         train_model(read_settings(Settings, "kmeans", preset, []), Path(runs) / f"kmeans_{preset}")
     baseline = read_settings(Settings, "kmeans", "baseline", [])
     for data in ("gaussian2", "gaussian10", "cifar"):
