@@ -8,8 +8,8 @@ import torch
 
 from diconet.presets import names, read_settings
 from diconet.recipes.hull import (
+    BLOCKS,
     MANY_VIEWS,
-    PRESETS,
     ROWS,
     Settings,
     evaluate,
@@ -64,7 +64,7 @@ def test_shipped_networks_answer_as_they_should() -> None:
     """With room for the draw of the sets; an untrained network reaches 0%."""
     accuracy = {
         name: evaluate(shipped(name), sizes=[25], num_sets=128, seed=5)[0]["value"]
-        for prefix, _ in PRESETS.values()
+        for prefix, *_ in BLOCKS.values()
         for name in (f"{prefix}_{row}" for row, _ in ROWS.values())
     }
     assert min(accuracy["hull_baseline"], accuracy["hull_diconet_reg"]) > 97
@@ -75,7 +75,7 @@ def test_shipped_networks_answer_as_they_should() -> None:
 def test_the_table_has_every_cell() -> None:
     records = reproduce(num_sets=8, seed=1)
     cells = {(r["row"], r["column"], r["metric"]): r for r in records}
-    for (row, (_, paper)), (_, suffix) in product(ROWS.items(), PRESETS.values()):
+    for (row, (_, paper)), (_, suffix, _) in product(ROWS.items(), BLOCKS.values()):
         row += suffix
         for n, figure in zip((25, 50, 100, 200), paper, strict=True):
             assert cells[row, f"n={n}", "accuracy"]["paper"] == figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -35,13 +35,25 @@ ROWS: dict[str, tuple[Row, tuple[float, ...]]] = {
 }
 """The rows of the paper's table: which of ours they are, and its accuracies at `SIZES`."""
 
-PRESETS = {"small": ("hull", ""), "plain": ("hull_plain", ", plain attention")}
-"""How the rows are trained, and what their weights and rows are called then: with a pointer that
-takes bearings, and with the paper's attention as it stands."""
+
+class Block(NamedTuple):
+    """Four rows trained alike: what their weights and rows are called, and on how many sets fewer
+    they are measured."""
+
+    prefix: str
+    suffix: str
+    share: int
+
+
+BLOCKS = {
+    "small": Block("hull", "", 1),
+    "plain": Block("hull_plain", ", plain attention", 2),
+}
+"""By preset: rows with a pointer that takes bearings, and with the paper's attention as it is."""
 
 MANY_VIEWS = "DiCoNet + Split Reg, plain attention, 16 views"
 """A row of our own: at every node the same merge is asked from 16 sides, the largest answer kept.
-As it takes 16 times as long, it is measured on fewer sets: an eighth."""
+As it takes 16 times as long, it is measured on as many sets fewer."""
 
 
 @dataclass(frozen=True)
@@ -184,30 +196,30 @@ def evaluate(
 
 def train_all(runs: Path) -> None:
     """Trains the rows anew, one folder of `runs` each; all start from their baseline's merge."""
-    for preset, (prefix, _) in PRESETS.items():
+    for preset, block in BLOCKS.items():
         settings = read_settings(Settings, "hull", preset, [])
-        start = runs / f"{prefix}_baseline"
+        start = runs / f"{block.prefix}_baseline"
         train_model(replace(settings, row="baseline"), start)
         for row, _ in ROWS.values():
             if row != "baseline":
                 begun = replace(settings, row=row, init=str(start / "weights.safetensors"))
-                train_model(begun, runs / f"{prefix}_{row}")
+                train_model(begun, runs / f"{block.prefix}_{row}")
 
 
 def reproduce(
     *, num_sets: int = 4_096, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
 ) -> list[dict[str, Any]]:
-    """The paper's table, all rows on the same fresh sets; `find` gets a row's network by name."""
-    test = _fixed_test(SIZES, num_sets, seed)
+    """The paper's table, a block's rows on the same fresh sets; `find` gets a network by name."""
     records = []
-    for prefix, suffix in PRESETS.values():
+    for prefix, suffix, share in BLOCKS.values():
+        test = _fixed_test(SIZES, max(1, num_sets // share), seed)
         for name, (row, paper) in ROWS.items():
             model = find(f"{prefix}_{row}")
             for (size, (sets, target)), figure in zip(test.items(), paper, strict=True):
                 records += _cells(name + suffix, size, _measure(model, sets, target), figure)
     model = find("hull_plain_diconet_reg")
     seeing = DiCoNet(model.split, BestOfViews(cast(nn.Module, model.merge)), model.growth)
-    for size, (sets, target) in _fixed_test(SIZES, max(1, num_sets // 8), seed + 1).items():
+    for size, (sets, target) in _fixed_test(SIZES, max(1, num_sets // 16), seed + 1).items():
         records += _cells(MANY_VIEWS, size, _measure(seeing, sets, target), None)
     return records + hull_triples.reproduce(num_sets=num_sets, seed=seed)
 
