@@ -254,7 +254,7 @@ _OWN: dict[str, tuple[str, Refine]] = {
 }
 
 
-def reproduce(*, num_sets: int = 200, seed: int = 0) -> list[dict[str, Any]]:
+def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
     """The paper's table from the shipped weights, then our own rows and the control's."""
     exams = {size: Exam.of(size, num_sets, seed) for size in (10, 20, 40, 80)}
     records: list[dict[str, Any]] = []
