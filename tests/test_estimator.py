@@ -45,7 +45,7 @@ def test_centres_start_kmeans(model: DiCoNet) -> None:
     points = np.random.default_rng(0).random((200, 3))
     found = DiCoKMeans(6, lloyd=0, model=model).fit(points)
     lloyd = KMeans(6, init=found.cluster_centers_, n_init=1).fit(points)
-    assert lloyd.inertia_ <= found.inertia_
+    assert lloyd.inertia_ <= found.inertia_ * (1 + 1e-9)
 
 
 def test_random_state_draws_and_its_absence_does_not(model: DiCoNet) -> None:

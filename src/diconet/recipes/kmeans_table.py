@@ -191,8 +191,9 @@ def evaluate(
     records = []
     folder = cifar_folder(cifar)
     features = getattr(model.split, "config", {}).get("num_features")
-    for title, name in kinds(folder).items():
-        points = points_of(name, folder, "test")
+    # all found before any is measured: a wrong folder should not cost minutes first
+    found_points = {title: points_of(name, folder, "test") for title, name in kinds(folder).items()}
+    for title, points in found_points.items():
         for size in sizes if features in (None, points.num_features) else ():
             rng = torch.Generator().manual_seed(seed)
             sets = KMeansTask(points).sample(num_sets, size, rng=rng)
