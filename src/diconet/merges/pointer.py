@@ -255,7 +255,7 @@ class PointerMerge(nn.Module):
 
     @torch.no_grad()
     def _by_preference(self, memory: _Memory) -> Int[Tensor, "items"]:
-        """The items by how much each node would like to begin with them; as read, if it is told."""
+        """The items of each node by where it would begin; without bearings, as they are read."""
         if self.course is None:
             return torch.arange(memory.sets.num_items, device=memory.sets.sizes.device)
         inputs = self.first_input.expand(len(memory.sets), -1)

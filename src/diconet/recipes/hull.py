@@ -37,12 +37,14 @@ ROWS: dict[str, tuple[Row, tuple[float, ...]]] = {
 
 
 class Block(NamedTuple):
-    """Four rows trained alike: what their weights and rows are called, and on how many sets fewer
-    they are measured."""
+    """Four rows trained alike: how the names of their weights begin, and of their rows end.
+
+    They are measured on one in `one_in` of the sets asked for.
+    """
 
     prefix: str
     suffix: str
-    share: int
+    one_in: int
 
 
 BLOCKS = {
@@ -211,8 +213,8 @@ def reproduce(
 ) -> list[dict[str, Any]]:
     """The paper's table, a block's rows on the same fresh sets; `find` gets a network by name."""
     records = []
-    for prefix, suffix, share in BLOCKS.values():
-        test = _fixed_test(SIZES, max(1, num_sets // share), seed)
+    for prefix, suffix, one_in in BLOCKS.values():
+        test = _fixed_test(SIZES, max(1, num_sets // one_in), seed)
         for name, (row, paper) in ROWS.items():
             model = find(f"{prefix}_{row}")
             for (size, (sets, target)), figure in zip(test.items(), paper, strict=True):
