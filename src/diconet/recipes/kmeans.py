@@ -138,7 +138,10 @@ def train_all(runs: Path) -> None:
     from diconet.presets import read_settings
 
     for preset in ("start", "small", "gaussian2", "gaussian10", "cifar"):
-        train_model(read_settings(Settings, "kmeans", preset, []), Path(runs) / f"kmeans_{preset}")
+        settings = read_settings(Settings, "kmeans", preset, [])
+        if preset == "small":
+            settings = replace(settings, init=str(Path(runs) / "kmeans_start/weights.safetensors"))
+        train_model(settings, Path(runs) / f"kmeans_{preset}")
     baseline = read_settings(Settings, "kmeans", "baseline", [])
     for data in ("gaussian2", "gaussian10", "cifar"):
         for k in CLUSTERS:

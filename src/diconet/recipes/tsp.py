@@ -256,7 +256,7 @@ _OWN: dict[str, tuple[str, Refine]] = {
 
 def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
     """The paper's table from the shipped weights, then our own rows and the control's."""
-    exams = {size: Exam.of(size, num_sets, seed) for size in (10, 20, 40, 80)}
+    exams = {size: Exam.of(size, num_sets, seed) for size in SIZES}
     records: list[dict[str, Any]] = []
     for row, name in _SHIPPED.items():
         model = shipped(name)
