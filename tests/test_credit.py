@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from diconet.clusters import cost_of
-from diconet.credit import label_loss, move_loss, node_loss, tree_loss
+from diconet.credit import branch_loss, label_loss, move_loss, node_loss, tree_loss
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
@@ -65,6 +65,60 @@ def test_reinforce_over_trees_points_along_the_exact_gradient() -> None:
     factor = (found * exact).sum() / exact.square().sum()
     assert factor > 0
     torch.testing.assert_close(found, factor * exact, atol=0.03 * float(found.norm()), rtol=0)
+
+
+class CoinsByPlace(nn.Module):
+    """One logit for every place a point may lie at, whatever node it is in."""
+
+    def __init__(self, logits: Tensor) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(logits)
+
+    def many(self, sets: SetBatch, seeds: Tensor) -> Cut:
+        copies = sets.repeat(len(seeds) // len(sets))
+        place = torch.searchsorted(POINTS.flatten(), copies.items.flatten().contiguous())
+        return coin_cut(copies, self.logits[place], seeds)
+
+
+@pytest.mark.parametrize(("root", "last"), [(20_000, 2), (20_000, 20)])
+def test_branches_point_along_the_exact_gradient_of_trees_two_cuts_deep(
+    root: int, last: int
+) -> None:
+    """Over all 256 ways the coins of both levels can fall, however the draws are shared out."""
+    logits = torch.tensor([-0.3, 0.2, 0.1, 0.4])
+    exact_logits = logits.clone().requires_grad_()
+    sets = SetBatch.of([POINTS])
+    chance = torch.stack([torch.sigmoid(-exact_logits), torch.sigmoid(exact_logits)])
+    expected = torch.zeros(())
+    for first in itertools.product([0, 1], repeat=4):
+        for second in itertools.product([0, 1], repeat=4):
+            item = torch.arange(4)
+            prob = chance[list(first), item].prod() * chance[list(second), item].prod()
+            leaf = 2 * torch.tensor(first) + torch.tensor(second)
+            expected = expected + prob * cost_of(sets, leaf)
+    (exact,) = torch.autograd.grad(expected, exact_logits)
+
+    split = CoinsByPlace(logits)
+    seeds = seeds_from(torch.Generator().manual_seed(0), root)
+    value, parts = branch_loss(
+        DiCoNet(split, depth=2),
+        KMeansTask(Gaussian(1)),
+        Batch(sets, None, seeds),
+        TrainConfig(tree_samples=root, batch_size=1),
+        last=last,
+    )
+    assert parts["score"] == pytest.approx(-expected.item(), rel=0.02)
+    value.backward()
+    assert split.logits.grad is not None
+    found = -parts["score"] * len(POINTS) * split.logits.grad
+    torch.testing.assert_close(found, exact, atol=0.05 * float(exact.norm()), rtol=0)
+
+
+def test_branches_need_a_fixed_depth() -> None:
+    batch = Batch(SetBatch.of([POINTS]), None, torch.zeros(2, dtype=torch.long))
+    model = DiCoNet(CoinsByPlace(torch.zeros(4)), growth=Growth())
+    with pytest.raises(ValueError, match="fixed depth of at least 1; got None"):
+        branch_loss(model, KMeansTask(Gaussian(1)), batch, TrainConfig(tree_samples=2))
 
 
 def test_effects_of_moves_point_along_the_exact_gradient_with_few_samples() -> None:

@@ -20,7 +20,7 @@ from diconet.segments import index_of, segment_logsumexp, segment_sum
 from diconet.sets import SetBatch
 from diconet.task import Task
 from diconet.train import Batch, TrainConfig
-from diconet.tree import ManyCuts, PartitionTree, children, grow
+from diconet.tree import Growth, ManyCuts, PartitionTree, children, grow
 
 _LARGEST = 4.0
 """Bound on the credit of one coin, in units of the mean cost of an item."""
@@ -42,6 +42,56 @@ def tree_loss(
     per_item = tree.log_prob / tree.roots.sizes.clamp(min=1)
     loss = policy_gradient(per_item, relative, samples)
     return loss, {"loss": loss.item(), "score": score.mean().item()}
+
+
+def branch_loss(
+    model: DiCoNet,
+    task: Task,
+    batch: Batch,
+    config: TrainConfig,
+    *,
+    between: int = 2,
+    last: int = 16,
+) -> tuple[Tensor, dict[str, float]]:
+    """REINFORCE over whole trees of a fixed depth that share their upper cuts.
+
+    To draw a cut costs next to nothing beside the look at a node that tells its chances, so every
+    look is drawn from several times: `tree_samples` cuts of the root, `last` of each node above the
+    leaves, `between` of those between, and every combination of them is a tree. A cut is compared
+    with the others of its node, each by the mean reward of the trees it is part of. What the
+    other nodes earn is then the same on both sides and cancels, so for a reward that adds up over
+    leaves only those below the node are summed. Relative to the mean reward, as in `tree_loss`.
+    """
+    depth = model.growth.depth
+    if not depth:
+        raise ValueError(f"branch_loss needs trees of a fixed depth of at least 1; got {depth}.")
+    times = [config.tree_samples, *[between] * (depth - 2), last][:depth]
+    nodes, seeds, log_probs = batch.sets, batch.seeds, []
+    for level, draws in enumerate(times):
+        if level > 0:
+            nodes = _roots(nodes)
+            seeds = mix(seeds.repeat_interleave(draws), _counted(draws, len(nodes)))
+        cut = cast(ManyCuts, model.split).many(nodes, seeds)
+        log_probs.append(cut.log_prob)
+        nodes = children(nodes.repeat(draws), cut)
+        seeds = mix(seeds.repeat_interleave(2), _counted(2, len(cut.log_prob)))
+    leaves = _roots(nodes)
+    earned = task.reward(leaves, grow(model.split, leaves, Growth(depth=0)))
+    terms = []
+    for draws, log_prob in zip(reversed(times), reversed(log_probs), strict=True):
+        earned = earned.reshape(-1, 2).sum(1)
+        terms.append((advantage(earned, draws) * log_prob).reshape(len(batch.sets), -1).sum(1))
+        earned = earned.reshape(-1, draws).mean(1)
+    trees = torch.tensor(times).cumprod(0).tolist()
+    total = torch.stack([term / number for term, number in zip(terms, trees[::-1], strict=True)])
+    scale = earned.abs().clamp(min=1e-30) * batch.sets.sizes.clamp(min=1)
+    loss = -(total.sum(0) / scale).mean()
+    return loss, {"loss": loss.item(), "score": earned.mean().item()}
+
+
+def _counted(times: int, num: int) -> Int[Tensor, "draws"]:
+    """0 to times - 1, as often as there are nodes."""
+    return torch.arange(times).repeat(num)
 
 
 def move_loss(

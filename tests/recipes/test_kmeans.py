@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -83,6 +84,36 @@ def test_every_preset_reads() -> None:
         read_settings(recipe.Settings, "kmeans", name, [])
     paper = read_settings(recipe.Settings, "kmeans", "paper", [])
     assert (paper.width, paper.num_layers, paper.train.batch_size) == (32, 20, 256)
+
+
+def test_a_graph_network_learns_one_cut_first_then_trees_that_share_their_cuts(
+    tmp_path: Path,
+) -> None:
+    few = TrainConfig(
+        steps=2, batch_size=2, tree_samples=3, min_size=12, max_size=30, split_optimiser="adam"
+    )
+    settings = recipe.Settings(
+        network="graph", stages=(8,), points_each=6, width=8, num_layers=2, first_stage=True,
+        first=few, between=2, last=4, train=few,
+    )  # fmt: skip
+    trained = recipe.train_model(settings, tmp_path, quiet=True)
+    assert {p.parent.name for p in tmp_path.rglob("checkpoint.pt")} == {"first", tmp_path.name}
+    assert trained.growth.depth == 3
+    fresh = settings.build().state_dict()
+    assert all(not torch.equal(fresh[name], w) for name, w in trained.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"network": "sweep", "last": 4}, "first_stage, between and last go with a graph"),
+        ({"network": "softmax", "stages": (4,), "first_stage": True}, "got softmax"),
+        ({"network": "graph", "stages": (4,), "between": 0}, "at least 1; got 0 and 1"),
+    ],
+)
+def test_refuses_draws_that_no_tree_has(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        recipe.Settings(**wrong)
 
 
 def test_refuses_stages_that_no_balanced_tree_has() -> None:

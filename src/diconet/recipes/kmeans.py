@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import log2
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from diconet.credit import label_loss, move_loss, node_loss, tree_loss
+from diconet.credit import branch_loss, label_loss, move_loss, node_loss, tree_loss
 from diconet.model import DiCoNet
 from diconet.recipes.kmeans_table import (
     CLUSTERS,
@@ -52,9 +53,13 @@ class Settings:
     network learns k = the first of them, then the next, each for `train.steps` steps on sets of
     k times `points_each` points; without, k follows from the number of points (or is any of 2 to
     16, for patches). With `parts`, points are taken as they lie up to that many levels down a tree.
-    `exact_moves` lets a coin split use the closed-form effect of moving one point
-    in place of a black-box reward. `lean` is how strongly a sweep prefers cheap cuts as the run
-    begins; without, as the weights it starts from have it.
+
+    A graph network may have a `first_stage`, where sets of any number of clusters are cut in two.
+    Its trees have nothing in common, as in the paper, or they share their upper cuts: `between`
+    draws of a node between the root and the last cuts, and `last` of those. `exact_moves` lets it
+    use the closed-form effect of moving one point in place of a black-box reward. `lean` is how
+    strongly a sweep prefers cheap cuts as the run begins; without, as the weights it starts from
+    have it.
     """
 
     network: Network = "sweep"
@@ -65,6 +70,10 @@ class Settings:
     width: int = 64
     num_layers: int = 20
     sigma: float = 0.5
+    first_stage: bool = False
+    first: TrainConfig = field(default_factory=TrainConfig)
+    between: int = 1
+    last: int = 1
     exact_moves: bool = False
     lean: float | None = None
     cifar: str | None = None
@@ -78,6 +87,12 @@ class Settings:
             raise ValueError(f"stages must name numbers of clusters for {self.network}; got none.")
         if self.network != "sweep" and self.lean is not None:
             raise ValueError(f"lean must go with a sweep; got {self.lean} for {self.network}.")
+        if self.network != "graph" and (self.first_stage or max(self.between, self.last) > 1):
+            raise ValueError(f"first_stage, between and last go with a graph; got {self.network}.")
+        if min(self.between, self.last) < 1:
+            raise ValueError(
+                f"between and last must be at least 1; got {self.between} and {self.last}."
+            )
         for k in self.stages or ():
             if k < 2 or (self.network == "graph" and log2(k) % 1):
                 raise ValueError(f"stages must be powers of 2 of at least 2; got {k}.")
@@ -101,7 +116,8 @@ class Settings:
             points = points_of(name, self.cifar, "train")
             any_k = tuple(range(2, 17)) if isinstance(points, Patches) else None
             points = Parts(points, self.parts) if self.parts else points
-            tasks.append(KMeansTask(points, any_k if k is None else (k,)))
+            clusters = any_k if k is None else (k,)
+            tasks.append(KMeansTask(points, clusters, self.points_each))
         return OneOf(tuple(tasks))
 
     @property
@@ -109,6 +125,8 @@ class Settings:
         """The estimator that fits the network."""
         if self.network == "graph" and self.exact_moves:
             return move_loss
+        if max(self.between, self.last) > 1:
+            return partial(branch_loss, between=self.between, last=self.last)
         return {"sweep": node_loss, "graph": tree_loss, "softmax": label_loss}[self.network]
 
 
@@ -120,6 +138,10 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
         model.load_state_dict(find(settings.init).state_dict())
     if settings.lean is not None:
         model.split.lean_to(settings.lean)  # type: ignore[operator]
+    if settings.first_stage:
+        model.growth = Growth(depth=1)
+        task = settings.task(None)
+        train(model, task, settings.first, loss=settings.loss, run=run / "first", quiet=quiet)
     stages: Sequence[int | None] = settings.stages or (None,)
     for number, k in enumerate(stages):
         folder = run if len(stages) == 1 else run / f"stage{number}_k{k}"

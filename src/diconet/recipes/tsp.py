@@ -244,14 +244,20 @@ _GREEDY: dict[str, tuple[str, Refine]] = {
     "ours, one try + 2opt": ("tsp", "2opt"),
     "control, one try + 2opt": ("length", "2opt"),
 }
-_OWN: dict[str, tuple[str, Refine]] = {
-    "ours": ("tsp", "none"),
-    "control": ("length", "none"),
-    "ours + 2opt": ("tsp", "2opt"),
-    "control + 2opt": ("length", "2opt"),
-    "ours + lk": ("tsp", "lk"),
-    "control + lk": ("length", "lk"),
+_OWN: dict[str, tuple[str, Refine, int]] = {
+    "ours": ("tsp", "none", 200),
+    "control": ("length", "none", 200),
+    "ours, one sample + 2opt": ("tsp", "2opt", 1),
+    "control, one sample + 2opt": ("length", "2opt", 1),
+    "ours + 2opt": ("tsp", "2opt", 200),
+    "control + 2opt": ("length", "2opt", 200),
+    "ours + lk": ("tsp", "lk", 200),
+    "control + lk": ("length", "lk", 200),
 }
+"""Which network, which refinement, and how many noisy greedy tours compete with the joined one.
+
+With 200 of them refined both find the optimum up to 40 cities; with one, the difference shows.
+"""
 
 
 def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
@@ -266,9 +272,10 @@ def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
     for row, (which, refine) in _GREEDY.items():
         for size, exam in exams.items():
             records += _cells(row, size, exam.grade(greedy(models[which], exam, refine)))
-    for row, (which, refine) in _OWN.items():
+    for row, (which, refine, samples) in _OWN.items():
         for size, exam in exams.items():
-            records += _cells(row, size, exam.grade(solved(models[which], exam, refine)))
+            found = solved(models[which], exam, refine, samples)
+            records += _cells(row, size, exam.grade(found))
     return records
 
 
