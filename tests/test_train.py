@@ -103,6 +103,14 @@ def test_ctrl_c_keeps_the_step_under_way(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_others_may_read_a_run_as_they_may_any_file(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    small_run(tmp_path / "run", steps=3)
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "run").iterdir()}
+    assert modes == dict.fromkeys(modes, (tmp_path / "plain").stat().st_mode)
+    assert set(modes) == {"checkpoint.pt", "config.json", "metrics.jsonl", "weights.safetensors"}
+
+
 def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
     small_run(tmp_path / "a", steps=3)
     small_run(tmp_path / "b", steps=3, seed=1)

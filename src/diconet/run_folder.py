@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from diconet.io.output import write_whole
 from diconet.model import DiCoNet
 from diconet.train_config import TrainConfig
 from diconet.weights import save
@@ -41,11 +42,11 @@ class RunFolder:
     def open(self, step: int) -> None:
         """Makes the folder ready to write to: settings noted, metrics past `step` dropped."""
         self.path.mkdir(parents=True, exist_ok=True)
-        _write(self._settings, json.dumps(self._config, indent=2).encode())
+        write_whole(self._settings, json.dumps(self._config, indent=2).encode())
         if self._metrics.exists():
             lines = self._metrics.read_text().splitlines()
             known = [line for line in lines if _step_of(line) <= step]
-            _write(self._metrics, "".join(f"{line}\n" for line in known).encode())
+            write_whole(self._metrics, "".join(f"{line}\n" for line in known).encode())
 
     def _check_settings(self) -> None:
         """A run goes on with the settings it was begun with; only its length may change."""
@@ -79,9 +80,3 @@ def _step_of(line: str) -> float:
         return float(json.loads(line)["step"])
     except (json.JSONDecodeError, KeyError):
         return float("inf")
-
-
-def _write(path: Path, content: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    os.replace(partial, path)

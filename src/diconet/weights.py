@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import nn
 
+from diconet.io.output import write_whole
 from diconet.merges import BestOfViews, PointerMerge, TripleJudge, TripleMerge
 from diconet.merges.edges import EdgeMerge
 from diconet.merges.exchange import ExchangeMerge
@@ -98,9 +98,7 @@ def save(model: DiCoNet, path: str | Path, *, half: bool = True, **notes: str) -
         "growth": asdict(model.growth),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    save_file(state, partial, metadata={"diconet": json.dumps(network), **notes})
-    os.replace(partial, path)
+    write_whole(path, to_bytes(state, metadata={"diconet": json.dumps(network), **notes}))
 
 
 def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
