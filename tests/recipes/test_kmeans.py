@@ -109,6 +109,7 @@ def test_a_graph_network_learns_one_cut_first_then_trees_that_share_their_cuts(
         ({"network": "sweep", "last": 4}, "first_stage, between and last go with a graph"),
         ({"network": "softmax", "stages": (4,), "first_stage": True}, "got softmax"),
         ({"network": "graph", "stages": (4,), "between": 0}, "at least 1; got 0 and 1"),
+        ({"network": "graph", "stages": (8,), "last": 4}, "both be more; got 1 and 4"),
     ],
 )
 def test_refuses_draws_that_no_tree_has(wrong: dict[str, Any], message: str) -> None:

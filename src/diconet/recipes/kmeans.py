@@ -93,6 +93,11 @@ class Settings:
             raise ValueError(
                 f"between and last must be at least 1; got {self.between} and {self.last}."
             )
+        if (self.between > 1) != (self.last > 1):  # a lone draw has nothing to be compared with
+            raise ValueError(
+                "between and last must both be 1 or both be more; "
+                f"got {self.between} and {self.last}."
+            )
         for k in self.stages or ():
             if k < 2 or (self.network == "graph" and log2(k) % 1):
                 raise ValueError(f"stages must be powers of 2 of at least 2; got {k}.")
