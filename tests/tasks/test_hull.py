@@ -51,6 +51,14 @@ def test_f1_and_area_by_hand(square: SetBatch) -> None:
     assert report == pytest.approx({"accuracy": 0.0, "area": 50.0, "f1": 75.0})
 
 
+def test_no_answer_covers_more_than_all() -> None:
+    """Twice around nearly the same triangle."""
+    outer = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    twice = SetBatch.of([torch.cat([outer, 0.98 * outer + 0.005])])
+    assert signed_area(twice, cycle(0, 1, 2, 3, 4, 5)) > 0.9
+    assert metrics(twice, cycle(0, 1, 2, 3, 4, 5), cycle(0, 1, 2))["area"] == pytest.approx(100)
+
+
 @pytest.mark.parametrize(
     ("points", "corners"),
     [

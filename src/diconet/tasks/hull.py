@@ -82,10 +82,13 @@ def vertex_f1(sets: SetBatch, found: Sequences, expected: Sequences) -> Float[Te
 
 
 def metrics(sets: SetBatch, found: Sequences, expected: Sequences) -> dict[str, float]:
-    """Accuracy, area covered and vertex F1, in percent, over all sets."""
+    """Accuracy, area covered and vertex F1, in percent, over all sets.
+
+    An answer that runs around twice covers the hull, not twice of it.
+    """
     area = signed_area(sets, found) / signed_area(sets, expected)
     return {
         "accuracy": 100 * exact(found, expected).float().mean().item(),
-        "area": 100 * area.clamp(min=0).mean().item(),
+        "area": 100 * area.clamp(0, 1).mean().item(),
         "f1": 100 * vertex_f1(sets, found, expected).mean().item(),
     }
