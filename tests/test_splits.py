@@ -29,6 +29,15 @@ def test_permuting_the_items_permutes_the_probabilities(
     assert one.std() > 1e-3
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_fresh_split_cuts_firmly_in_some_direction(seed: int, rng: torch.Generator) -> None:
+    """Coins that are all fair would leave a policy gradient nothing to begin with."""
+    torch.manual_seed(seed)
+    cut = SetSplit(2, activation="tanh")(SetBatch.of([torch.rand(500, 2, generator=rng)]), None)
+    assert cut.prob.var() > 0.05
+    assert 0.02 < cut.side.float().mean() < 0.98
+
+
 def test_likelier_side_without_seeds_and_coins_with(split: SetSplit, rng: torch.Generator) -> None:
     sets = SetBatch.of([torch.rand(5, 2, generator=rng)])
     cut = split(sets, None)
