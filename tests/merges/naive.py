@@ -19,12 +19,17 @@ class NaiveNode:
         self.mean = x.mean(0)
         spread = (x - self.mean).square().mean().sqrt()
         self.stretch = torch.eye(2) / (spread if spread > 0 else 1)
-        if merge.normalise == "covariance":
+        if merge.normalise != "spread":
             covariance = (x - self.mean).T @ (x - self.mean) / len(x)
             size = covariance.trace() / 2
             if size > 0:
                 floored = covariance / size + 1e-6 * torch.eye(2)
                 self.stretch = torch.linalg.cholesky(floored).inverse() / size.sqrt()
+        if merge.normalise == "facing":
+            x, y = max((self.seen(p) for p in x), key=lambda p: round(1000 * float(p @ p)))
+            if x.hypot(y) > 0:
+                turn = torch.stack([x, y, -y, x]).reshape(2, 2) / x.hypot(y)
+                self.stretch = turn @ self.stretch
         if merge.order == "angle":
             halves = [self._by_angle(points, half) for half in halves]
             self.rows = halves[0] + halves[1]
@@ -41,7 +46,9 @@ class NaiveNode:
     def _by_angle(self, points: Tensor, half: list[int]) -> list[int]:
         def angle(row: int) -> float:
             d = self.seen(points[row])
-            return torch.atan2(d[1], d[0]).item()
+            turn = torch.atan2(d[1], d[0]).item()
+            ahead = self.merge.normalise == "facing" and turn < -2e-3
+            return turn + 2 * torch.pi if ahead else turn
 
         return sorted(half, key=angle)
 
@@ -51,7 +58,10 @@ class NaiveNode:
     def probabilities(self, points: Tensor, state: Tensor, taken: list[int], step: int) -> Tensor:
         """Over the items and, last, the end symbol."""
         query = self.merge.query(state)
-        scores = [self.merge.score(torch.tanh(k + query))[0] for k in self.keys]
+        scores = [
+            self.merge.score(torch.tanh(k + query + self.bearing(points, row, taken)))[0]
+            for k, row in zip(self.keys, self.rows, strict=True)
+        ]
         end = self.merge.score(torch.tanh(self.merge.end_key + query))[0]
         if self.merge.course is not None:
             places = [self.seen(points[row]) for row in self.rows]
@@ -68,6 +78,16 @@ class NaiveNode:
             end = torch.tensor(-torch.inf)
         return torch.stack([*scores, end]).softmax(0)
 
+    def bearing(self, points: Tensor, row: int, taken: list[int]) -> Tensor:
+        """What the direction of an item, seen from the last one, adds to the sum."""
+        if self.merge.bearing is None:
+            return torch.zeros(())
+        way = self.seen(points[row])
+        if taken:
+            way = way - self.seen(points[taken[-1]])
+            way = way / way.norm() if way.norm() > 0 else way
+        return self.merge.bearing(6 * way)
+
     def gain(self, state: Tensor, here: Tensor | None, there: Tensor) -> Tensor:
         """Cosine between the course and the way from here to there, times how binding it is."""
         x, y, signal = self.merge.course.signal(state)
@@ -80,9 +100,11 @@ class NaiveNode:
         return torch.cos(turn) * log_length.exp()
 
     def start_of(self, points: Tensor, target: list[int]) -> int:
-        """The item of the target that comes first in reading or, with bearings, in preference."""
+        """The item of the target that comes first in reading, from ahead, or in preference."""
         rows = self.rows
-        if self.merge.course is not None:
+        if self.merge.normalise == "facing":
+            rows = self._by_angle(points, rows)
+        elif self.merge.course is not None:
             seen = self.merge.first_input.reshape(1, 1, -1)
             _, state = self.merge.decoder(seen, self.start.reshape(1, 1, -1))
             liked = self.probabilities(points, state.reshape(-1), [], 0)[:-1]

@@ -10,6 +10,7 @@ from diconet.answers import Sequences
 from diconet.merges import PointerMerge
 from diconet.merges.attention import additive_scores
 from diconet.merges.course import Way
+from diconet.merges.frame import Frame
 from diconet.merges.routes import Gamma
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
@@ -36,7 +37,16 @@ def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
     return sets, grow(RandomSplit(), sets, Growth(depth=depth), seeds), seeds
 
 
-@pytest.mark.parametrize("options", [{}, {"normalise": "covariance"}, {"bearing": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"normalise": "covariance"},
+        {"attention": "course"},
+        {"attention": "bearings"},
+        {"attention": "bearings", "normalise": "facing"},
+    ],
+)
 @pytest.mark.parametrize("order", ["given", "angle"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_likelihood_is_the_product_of_all_matrices(
@@ -54,10 +64,10 @@ def test_likelihood_is_the_product_of_all_matrices(
         assert got[i].item() == pytest.approx(expected.item(), abs=1e-4)
 
 
-@pytest.mark.parametrize("bearing", [False, True])
-def test_the_likelihood_sums_to_one_over_all_answers(bearing: bool, rng: torch.Generator) -> None:
+@pytest.mark.parametrize("attention", ["plain", "bearings", "course"])
+def test_the_likelihood_sums_to_one_over_all_answers(attention: str, rng: torch.Generator) -> None:
     """One leaf of three points: all sequences that may be answered have probability 1 together."""
-    merge = small_merge(epsilon=1e-12, bearing=bearing)
+    merge = small_merge(epsilon=1e-12, attention=attention)
     sets = HullTask().sample(1, 3, rng=rng)
     tree = grow(RandomSplit(), sets, Growth(depth=0))
     total = 0.0
@@ -73,7 +83,7 @@ def _prob_of_order(merge: PointerMerge, tree, places: list[int]) -> float:
     from diconet.tree import halves, joined
 
     pairs, _ = halves(level, None)
-    memory = merge._encode(pairs, merge._view(joined(pairs)))
+    memory = merge._encode(pairs, Frame.of(joined(pairs), "spread"))
     rows = torch.tensor(places)
     taken = torch.full((3,), 3)
     taken[rows] = torch.arange(len(places))
@@ -132,12 +142,15 @@ def test_answers_never_repeat_an_item(patience: float, rng: torch.Generator) -> 
         assert (len(places) > 0) == (size > 0)
 
 
-@pytest.mark.parametrize("bearing", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"attention": "course"}, {"attention": "bearings", "normalise": "facing"}],
+)
 @pytest.mark.parametrize("depth", [0, 2])
 def test_a_set_gets_the_same_answer_alone_and_in_a_batch(
-    depth: int, bearing: bool, rng: torch.Generator
+    depth: int, options: dict[str, Any], rng: torch.Generator
 ) -> None:
-    merge = small_merge("angle", bearing=bearing)
+    merge = small_merge("angle", **options)
     sizes = torch.randint(2, 15, (20,), generator=rng)
     sets = SetBatch.pack(torch.rand(int(sizes.sum()), 2, generator=rng), sizes)
     seeds = seeds_from(rng, 20)
@@ -194,6 +207,35 @@ def test_a_stretched_node_is_seen_as_the_same(rng: torch.Generator) -> None:
     assert answer(points) == answer(moved)
 
 
+def test_a_node_that_faces_its_farthest_sees_no_turn_and_no_stretch(rng: torch.Generator) -> None:
+    merge = small_merge("angle", normalise="facing", attention="bearings")
+    points = torch.rand(9, 2, generator=rng)
+    moved = points @ torch.tensor([[-0.6, 0.8], [-2.0, -1.0]]) + 3  # turned, stretched, slanted
+
+    def answer(items: torch.Tensor) -> list[int]:
+        tree = grow(RandomSplit(), SetBatch.of([items]), Growth(depth=0))
+        return fold(merge, tree).solution.places.tolist()
+
+    assert answer(points) == answer(moved)
+
+
+def test_the_farthest_lies_ahead_and_comes_first(rng: torch.Generator) -> None:
+    sizes = torch.tensor([7, 0, 1, 30, 2])
+    nodes = SetBatch.pack(torch.rand(40, 2, generator=rng), sizes)
+    frame = Frame.of(nodes, "facing")
+    seen = frame(nodes.items, nodes.owner)
+    order = frame.by_angle(seen, nodes.owner)
+    corners = HullTask().oracle(nodes).unpack()
+    for i in (0, 3, 4):
+        x, y = seen[nodes.offsets[i] : nodes.offsets[i + 1]].unbind(1)
+        first = int((x.square() + y.square()).mul(1000).round().argmax())
+        assert x[first] > 0
+        assert y[first].abs() < 1e-3  # two points are thin, and rounding is stretched with them
+        assert order[nodes.offsets[i]] == nodes.offsets[i] + first
+        assert first in corners[i]
+    assert torch.isfinite(frame.stretch).all()
+
+
 def test_attention_gradients_match_autograd() -> None:
     keys, queries, weight = (torch.randn(*s, dtype=torch.double) for s in ((5, 3), (4, 3), (3,)))
     for tensor in (keys, queries, weight):
@@ -204,11 +246,21 @@ def test_attention_gradients_match_autograd() -> None:
     assert torch.autograd.gradcheck(
         lambda k, q, w: additive_scores(k, q, w, column, row), (keys, queries, weight)
     )
+    seen, turn = (torch.randn(*s, dtype=torch.double) for s in ((6, 2), (2, 3)))
+    turn.requires_grad_()
+    joined = torch.tanh(keys[column] + queries[row] + seen @ turn) @ weight
+    assert torch.allclose(additive_scores(keys, queries, weight, column, row, seen, turn), joined)
+    assert torch.autograd.gradcheck(
+        lambda k, q, w, t: additive_scores(k, q, w, column, row, seen, t),
+        (keys, queries, weight, turn),
+    )
 
 
 def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match=r'order="angle" needs 2 features; got 3\.'):
         PointerMerge(3, 4, order="angle")
+    with pytest.raises(ValueError, match=r'normalise="facing" needs 2 features; got 3\.'):
+        PointerMerge(3, 4, normalise="facing")
     with pytest.raises(ValueError, match=r"patience must be above 0 and at most 1; got 0\.0\."):
         PointerMerge(2, 4, patience=0.0)
     PointerMerge(2, 4, order="angle", patience=1.0)

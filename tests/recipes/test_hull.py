@@ -2,23 +2,28 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 
+from diconet.model import DiCoNet
 from diconet.presets import names, read_settings
 from diconet.recipes.hull import (
     BLOCKS,
     MANY_VIEWS,
     ROWS,
+    Row,
     Settings,
     evaluate,
     reproduce,
     train_model,
 )
+from diconet.splits import RandomSplit
 from diconet.train import TrainConfig
 from diconet.weights import load, shipped
 
+LEARNED = ("diconet", "diconet_reg")
 TINY = TrainConfig(steps=3, batch_size=4, tree_samples=2, max_size=14, checkpoint_every=3)
 
 
@@ -48,7 +53,7 @@ def test_rows_start_from_the_given_weights(tmp_path: Path) -> None:
 
 
 def test_presets_of_the_paper_and_ours() -> None:
-    assert set(names("hull")) >= {"paper", "small", "plain"}
+    assert set(names("hull")) >= {"paper", *BLOCKS}
     paper = read_settings(Settings, "hull", "paper", [])
     assert (paper.width, paper.split_layers, paper.split_width) == (512, 5, 15)
     assert (paper.train.batch_size, paper.train.split_lr, paper.train.merge_lr) == (
@@ -64,29 +69,33 @@ def test_shipped_networks_answer_as_they_should() -> None:
     """With room for the draw of the sets; an untrained network reaches 0%."""
     accuracy = {
         name: evaluate(shipped(name), sizes=[25], num_sets=128, seed=5)[0]["value"]
-        for prefix, _ in BLOCKS.values()
-        for name in (f"{prefix}_{row}" for row, _ in ROWS.values())
+        for prefix, *_ in BLOCKS.values()
+        for name in (f"{prefix}_{row}" for row in get_args(Row))
     }
-    assert min(accuracy["hull_baseline"], accuracy["hull_diconet_reg"]) > 97
+    assert min(accuracy["hull_baseline"], accuracy["hull_diconet_reg"]) > 85
+    assert min(accuracy["hull_course_baseline"], accuracy["hull_course_diconet_reg"]) > 97
     assert min(accuracy["hull_plain_baseline"], accuracy["hull_plain_diconet_reg"]) > 70
     assert accuracy["hull_plain_random"] < accuracy["hull_plain_diconet_reg"]
 
 
-def test_with_plain_attention_a_learned_split_pays_and_a_random_one_does_not() -> None:
-    """The paper's finding; at n = 100 about 17, 35, 57 and 59 percent."""
-    random, baseline, *learned = (
-        evaluate(shipped(f"hull_plain_{row}"), sizes=[100], num_sets=128, seed=5)[0]["value"]
-        for row in ("random", "baseline", "diconet", "diconet_reg")
+@pytest.mark.parametrize("prefix", ["hull", "hull_plain"])
+def test_a_learned_split_pays_and_a_random_one_does_not(prefix: str) -> None:
+    """The paper's finding; the two learned ones are too close to be told apart on few sets."""
+    baseline, *learned = (shipped(f"{prefix}_{row}") for row in ("baseline", *LEARNED))
+    random = DiCoNet(RandomSplit(), baseline.merge, learned[0].growth).eval()
+    low, middle, *high = (
+        evaluate(model, sizes=[100], num_sets=128, seed=5)[0]["value"]
+        for model in (random, baseline, *learned)
     )
-    assert random + 5 < baseline < min(learned) - 5
+    assert low + 5 < middle < min(high) - 5
 
 
 def test_the_table_has_every_cell() -> None:
     records = reproduce(num_sets=8, seed=1)
     cells = {(r["row"], r["column"], r["metric"]): r for r in records}
-    for (row, (_, paper)), (_, suffix) in product(ROWS.items(), BLOCKS.values()):
+    for (row, (_, paper)), (_, suffix, _) in product(ROWS.items(), BLOCKS.values()):
         row += suffix
-        for n, figure in zip((25, 50, 100, 200), paper, strict=True):
+        for n, figure in zip((25, 50, 100, 200), paper or [None] * 4, strict=True):
             assert cells[row, f"n={n}", "accuracy"]["paper"] == figure
             assert 0 <= cells[row, f"n={n}", "f1"]["ours"] <= 100
             assert cells[row, f"n={n}", "area"]["paper"] is None

@@ -15,9 +15,14 @@ def additive_scores(
     weight: Float[Tensor, "width"],
     column: Int[Tensor, "pairs"],
     row: Int[Tensor, "pairs"],
+    seen: Float[Tensor, "pairs features"] | None = None,
+    seen_weight: Float[Tensor, "features width"] | None = None,
 ) -> Float[Tensor, "pairs"]:
-    """v . tanh(key + query) for every listed (query row, key column) pair (eq. ptrnetatt)."""
-    scores: Tensor = _AdditiveScores.apply(keys, queries, weight, column, row)
+    """v . tanh(key + query) for every listed (query row, key column) pair (eq. ptrnetatt).
+
+    What is `seen` of an item from a step, a property of the pair, may join the sum.
+    """
+    scores: Tensor = _AdditiveScores.apply(keys, queries, weight, column, row, seen, seen_weight)
     return scores
 
 
@@ -26,19 +31,30 @@ class _AdditiveScores(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, keys: Tensor, queries: Tensor, weight: Tensor, column: Tensor, row: Tensor
+        ctx: Any,
+        keys: Tensor,
+        queries: Tensor,
+        weight: Tensor,
+        column: Tensor,
+        row: Tensor,
+        seen: Tensor | None,
+        seen_weight: Tensor | None,
     ) -> Tensor:
-        mixed = keys.index_select(0, column).add_(queries.index_select(0, row)).tanh_()
-        ctx.save_for_backward(mixed, weight, column, row)
+        mixed = keys.index_select(0, column).add_(queries.index_select(0, row))
+        if seen is not None and seen_weight is not None:
+            mixed.addmm_(seen, seen_weight)
+        mixed.tanh_()
+        ctx.save_for_backward(mixed, weight, column, row, seen)
         ctx.sizes = len(keys), len(queries)
         return mixed.mv(weight)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad,) = grads
-        mixed, weight, column, row = ctx.saved_tensors
+        mixed, weight, column, row, seen = ctx.saved_tensors
         num_keys, num_queries = ctx.sizes
         inside = torch.ops.aten.tanh_backward(torch.outer(grad, weight), mixed)
         grad_keys = inside.new_zeros(num_keys, len(weight)).index_add_(0, column, inside)
         grad_queries = inside.new_zeros(num_queries, len(weight)).index_add_(0, row, inside)
-        return grad_keys, grad_queries, mixed.t().mv(grad), None, None
+        grad_seen_weight = None if seen is None else seen.t().mm(inside)
+        return grad_keys, grad_queries, mixed.t().mv(grad), None, None, None, grad_seen_weight

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from diconet.answers import Sequences, rotation
 from diconet.merges.attention import additive_scores
 from diconet.merges.course import Course, Way
+from diconet.merges.frame import Frame, Normalise
 from diconet.merges.routes import Gamma, Routes, routes_in, routes_out
 from diconet.segments import (
     cross,
@@ -26,8 +27,13 @@ from diconet.segments import (
     segment_sort,
     segment_sum,
 )
-from diconet.sets import SetBatch, standardise, whiten
+from diconet.sets import SetBatch
 from diconet.tree import Level, halves, joined
+
+Attention = Literal["plain", "bearings", "course"]
+
+_SHARPNESS = 6.0
+"""How much more than its size a bearing counts: directions to be told apart differ little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,20 +53,6 @@ class Pointed:
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
-    """How a node sees its points: moved to its mean, and stretched."""
-
-    mean: Float[Tensor, "nodes features"]
-    stretch: Float[Tensor, "nodes features features"]
-
-    def __call__(
-        self, points: Float[Tensor, "rows features"], node: Int[Tensor, "rows"]
-    ) -> Float[Tensor, "rows features"]:
-        centred = points - self.mean[node]
-        return torch.einsum("rij,rj->ri", self.stretch[node], centred)
-
-
-@dataclass(frozen=True, eq=False)
 class _Memory:
     """What the decoder looks at: the items of each node with their encodings."""
 
@@ -68,7 +60,7 @@ class _Memory:
     points: Float[Tensor, "items features"]
     keys: Float[Tensor, "items width"]
     start: Float[Tensor, "nodes width"]
-    view: _View
+    frame: Frame
 
 
 class PointerMerge(nn.Module):
@@ -77,12 +69,19 @@ class PointerMerge(nn.Module):
     A GRU encodes each child's sequence; the decoder starts from rho(A0 e0 + A1 e1) and points, step
     by step, at an item not yet taken or at the end symbol. `order="angle"` reads the items of each
     child by angle around the node's mean instead of as they come; `bidirectional` reads them both
-    ways, half the width each. A node sees its points moved to their mean and scaled to spread 1 or,
-    with `normalise="covariance"`, stretched until none of their directions stands out. With
-    `bearing`, the decoder is told by which way it came and names a course, and an item scores by
-    how well its bearing from the last one agrees; the end lies where the answer began, which may be
-    anywhere on the target. Below the root a node goes on until the end symbol has probability
+    ways, half the width each. Below the root a node goes on until the end symbol has probability
     `patience`: keeping an item too many costs little there.
+
+    A node sees its points moved to their mean and scaled to spread 1 or, with
+    `normalise="covariance"`, stretched until none of their directions stands out; with "facing" it
+    also turns to the farthest, where angles and answers then begin, so that whatever moves, turns
+    and stretches the plane changes nothing.
+
+    The `attention` is the paper's ("plain"), or it takes bearings: the direction in which an item
+    lies, seen from the last one, joins the paper's sum ("bearings"); or the decoder is told by
+    which way it came and names a course, and an item scores by how well its bearing agrees
+    ("course"), where the end lies in the direction of the first item, which may be anywhere on the
+    target.
     """
 
     def __init__(
@@ -91,8 +90,8 @@ class PointerMerge(nn.Module):
         width: int = 512,
         order: Literal["given", "angle"] = "given",
         bidirectional: bool = False,
-        normalise: Literal["spread", "covariance"] = "spread",
-        bearing: bool = False,
+        normalise: Normalise = "spread",
+        attention: Attention = "plain",
         patience: float = 0.85,
         epsilon: float = 1e-6,
         binarise: bool = False,
@@ -100,6 +99,8 @@ class PointerMerge(nn.Module):
         super().__init__()
         if order == "angle" and num_features != 2:
             raise ValueError(f'order="angle" needs 2 features; got {num_features}.')
+        if normalise == "facing" and num_features != 2:
+            raise ValueError(f'normalise="facing" needs 2 features; got {num_features}.')
         if bidirectional and width % 2:
             raise ValueError(f"width must be even to read both ways; got {width}.")
         if not 0 < patience <= 1:
@@ -110,33 +111,34 @@ class PointerMerge(nn.Module):
             "order": order,
             "bidirectional": bidirectional,
             "normalise": normalise,
-            "bearing": bearing,
+            "attention": attention,
             "patience": patience,
             "epsilon": epsilon,
         }
         self.order = order
-        self.normalise = normalise
+        self.normalise: Normalise = normalise
         self.patience = patience
         self.epsilon = epsilon
         self.binarise = binarise
         directions = 2 if bidirectional else 1
         self.encoder = nn.GRU(num_features, width // directions, bidirectional=bidirectional)
-        self.decoder = nn.GRU(num_features * (2 if bearing else 1), width)
+        self.decoder = nn.GRU(num_features * (2 if attention == "course" else 1), width)
         self.start = nn.Linear(2 * width, width)
         self.key = nn.Linear(width, width)
         self.query = nn.Linear(width, width, bias=False)
         self.score = nn.Linear(width, 1, bias=False)
-        self.course = Course(width, num_features) if bearing else None
+        self.bearing = nn.Linear(num_features, width, False) if attention == "bearings" else None
+        self.course = Course(width, num_features) if attention == "course" else None
         self.first_input = nn.Parameter(torch.zeros(self.decoder.input_size))
         self.end_key = nn.Parameter(torch.zeros(width))
 
     def forward(self, level: Level, below: Pointed | None, target: Sequences | None) -> Pointed:
         pairs, origin = halves(level, None if below is None else below.sets)
-        view = self._view(joined(pairs))
+        frame = Frame.of(joined(pairs), self.normalise)
         if self.order == "angle":
-            rows = _by_angle(pairs, view)
+            rows = frame.by_angle(frame(pairs.items, pairs.owner // 2), pairs.owner)
             pairs, origin = pairs.select(rows, pairs.sizes), origin[rows]
-        memory = self._encode(pairs, view)
+        memory = self._encode(pairs, frame)
         depth = level.number if below is None else below.depth
         if target is None:
             rows, sizes = self._generate(memory, is_root=level.number == 0)
@@ -168,7 +170,7 @@ class PointerMerge(nn.Module):
         )
         rows = rows[rotation(seen[rows], target.sizes)]  # a cycle may start anywhere
         owner = owner_of(target.sizes)
-        points = memory.view(roots.items[rows], owner)
+        points = memory.frame(roots.items[rows], owner)
         step_of = torch.full((roots.num_items,), -1, device=rows.device)
         step_of[rows] = (
             torch.arange(len(rows), device=rows.device) - offsets_of(target.sizes)[:-1][owner]
@@ -185,19 +187,12 @@ class PointerMerge(nn.Module):
         log_prob = segment_sum(torch.log(prob + self.epsilon), owner, len(roots)) + log_end
         return Pointed(roots, roots.select(rows, target.sizes), depth, log_prob=log_prob)
 
-    def _view(self, node: SetBatch) -> _View:
-        if self.normalise == "covariance":
-            return _View(*whiten(node))
-        _, mean, spread = standardise(node)
-        unit = torch.eye(node.num_features, dtype=spread.dtype, device=spread.device)
-        return _View(mean, unit / torch.where(spread > 0, spread, 1)[:, :, None])
-
-    def _encode(self, pairs: SetBatch, view: _View) -> _Memory:
+    def _encode(self, pairs: SetBatch, frame: Frame) -> _Memory:
         node = joined(pairs)
-        points = view(node.items, node.owner)
+        points = frame(node.items, node.owner)
         states, last = _run_gru(self.encoder, points, pairs.sizes)
         start = torch.tanh(self.start(last.reshape(len(node), -1)))
-        return _Memory(node, points, self.key(states), start, view)
+        return _Memory(node, points, self.key(states), start, frame)
 
     def _input(self, way: Way) -> Float[Tensor, "steps inputs"]:
         return way.here if self.course is None else torch.cat([way.here, way.arrival], 1)
@@ -212,8 +207,12 @@ class PointerMerge(nn.Module):
     ) -> tuple[Float[Tensor, "pairs"], Float[Tensor, "steps"]]:
         """What each step gives the items listed for it, and the end symbol."""
         queries = self.query(states)
-        items = additive_scores(memory.keys, queries, self.score.weight[0], column, row)
+        attended = memory.keys, queries, self.score.weight[0], column, row
         end = self.score(torch.tanh(self.end_key + queries)).squeeze(1)
+        if self.bearing is not None:
+            bearing = _SHARPNESS * way.bearing(memory.points[column], row)
+            return additive_scores(*attended, bearing, self.bearing.weight.t()), end
+        items = additive_scores(*attended)
         if self.course is None:
             return items, end
         course = self.course(states)
@@ -255,13 +254,16 @@ class PointerMerge(nn.Module):
 
     @torch.no_grad()
     def _by_preference(self, memory: _Memory) -> Int[Tensor, "items"]:
-        """The items of each node by where it would begin; without bearings, as they are read."""
+        """The items of each node by where it would begin: as they are read, or turn up ahead of it,
+        or as it likes them itself on its course."""
+        if memory.frame.ahead:
+            return memory.frame.by_angle(memory.points, memory.sets.owner)
         if self.course is None:
             return torch.arange(memory.sets.num_items, device=memory.sets.sizes.device)
         inputs = self.first_input.expand(len(memory.sets), -1)
         state = _gru_step(self.decoder, inputs, memory.start)
         everything = torch.arange(memory.sets.num_items, device=inputs.device)
-        way = Way.before(memory.view.mean)
+        way = Way.before(memory.frame.mean)
         scores, _ = self._scores(memory, state, way, memory.sets.owner, everything)
         return segment_sort(-scores, memory.sets.owner)
 
@@ -302,12 +304,6 @@ class PointerMerge(nn.Module):
         rows = torch.cat(chosen) if chosen else nodes.index.new_zeros(0)
         rows = rows[torch.argsort(nodes.owner[rows], stable=True)]
         return rows, torch.bincount(nodes.owner[rows], minlength=len(nodes))
-
-
-def _by_angle(pairs: SetBatch, view: _View) -> Int[Tensor, "rows"]:
-    """The items of each half by their angle around the node's mean, as the node sees them."""
-    seen = view(pairs.items, pairs.owner // 2)
-    return segment_sort(torch.atan2(seen[:, 1], seen[:, 0]), pairs.owner)
 
 
 def _taken(

@@ -1,0 +1,72 @@
+"""How a node sees its points: moved, stretched and maybe turned before a network reads them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diconet.segments import segment_argmax, segment_sort
+from diconet.sets import SetBatch, standardise, whiten
+
+Normalise = Literal["spread", "covariance", "facing"]
+
+_HAIR = 2e-3
+"""An angle small enough to count as none: after rounding, straight ahead may lie just below 0."""
+
+_EVEN = 1e-3
+"""Squared distances that differ by less may count as one; their mean is the number of features."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A mean and a matrix for each node; `ahead` where the node has turned to face an item."""
+
+    mean: Float[Tensor, "nodes features"]
+    stretch: Float[Tensor, "nodes features features"]
+    ahead: bool = False
+
+    @classmethod
+    def of(cls, nodes: SetBatch, normalise: Normalise) -> Frame:
+        """Spread 1 in all, or no covariance either, or facing the farthest item as well."""
+        if normalise == "spread":
+            _, mean, spread = standardise(nodes)
+            unit = torch.eye(nodes.num_features, dtype=spread.dtype, device=spread.device)
+            return cls(mean, unit / torch.where(spread > 0, spread, 1)[:, :, None])
+        level = cls(*whiten(nodes))
+        return level if normalise == "covariance" else level._facing_farthest(nodes)
+
+    def __call__(
+        self, points: Float[Tensor, "rows features"], node: Int[Tensor, "rows"]
+    ) -> Float[Tensor, "rows features"]:
+        centred = points - self.mean[node]
+        return torch.einsum("rij,rj->ri", self.stretch[node], centred)
+
+    def _facing_farthest(self, nodes: SetBatch) -> Frame:
+        """Turned until the item farthest from the mean lies on the first axis.
+
+        The farthest is a corner of the hull, whatever it was stretched by before. Of several as
+        far, as any three are that lost their covariance, the first: rounding must not choose.
+        """
+        seen = self(nodes.items, nodes.owner)
+        distance = torch.round(seen.square().sum(1) / _EVEN)
+        farthest = segment_argmax(distance, nodes.owner, len(nodes))
+        nowhere = seen.new_zeros(1, 2)  # what an empty node turns to
+        ahead = nn.functional.normalize(torch.cat([seen, nowhere])[farthest], dim=1)
+        x, y = ahead.unbind(1)
+        x = torch.where((ahead == 0).all(1), 1, x)
+        turn = torch.stack([torch.stack([x, y], 1), torch.stack([-y, x], 1)], 1)
+        return Frame(self.mean, turn @ self.stretch, ahead=True)
+
+    def by_angle(
+        self, seen: Float[Tensor, "rows 2"], owner: Int[Tensor, "rows"]
+    ) -> Int[Tensor, "rows"]:
+        """The rows of each owner by angle around the mean; from straight ahead, if it turned."""
+        angle = torch.atan2(seen[:, 1], seen[:, 0])
+        if self.ahead:
+            angle = torch.remainder(angle + _HAIR, 2 * math.pi)
+        return segment_sort(angle, owner)
