@@ -144,7 +144,7 @@ def _network(description: str, path: str | Path) -> DiCoNet:
 
 
 def shipped(name: str) -> DiCoNet:
-    """A network whose weights come with the package, such as "hull_reg"."""
+    """A network whose weights come with the package, such as "hull_diconet_reg"."""
     resource = files("diconet") / "weights" / f"{name}.safetensors"
     if not resource.is_file():
         names = ", ".join(sorted(shipped_names()))

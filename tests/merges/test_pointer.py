@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -113,10 +115,8 @@ def test_gradient_of_the_product_reaches_the_leaves(rng: torch.Generator) -> Non
 
 
 def test_binarised_levels_send_no_gradient_and_keep_the_floor(rng: torch.Generator) -> None:
-    gamma = Gamma(
-        torch.tensor([0.2, 0.3, 0.1, 0.4, 0.6]), torch.tensor([2, 1]), torch.tensor([2, 1])
-    )
-    hard = gamma.binarised(torch.tensor([1, 0, 2]), floor=0.01)
+    nodes = SetBatch.pack(torch.zeros(3, 2), torch.tensor([2, 1]))
+    hard = Gamma.chosen(torch.tensor([1, 0, 2]), torch.tensor([2, 1]), nodes, floor=0.01)
     assert hard.prob.tolist() == pytest.approx([0.01, 0.98, 0.98, 0.01, 0.99])
 
     merge = small_merge(patience=0.5)
@@ -264,3 +264,11 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match=r"patience must be above 0 and at most 1; got 0\.0\."):
         PointerMerge(2, 4, patience=0.0)
     PointerMerge(2, 4, order="angle", patience=1.0)
+
+
+def test_an_unknown_attention_is_refused() -> None:
+    """In a process of its own, as tests have their types checked before a network sees them."""
+    code = "from diconet.merges import PointerMerge; PointerMerge(2, 4, attention='sharp')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = run.stderr.strip().splitlines()[-1]
+    assert last == "ValueError: attention must be one of plain, bearings, course; got 'sharp'."

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -49,6 +50,16 @@ def test_rows_start_from_the_given_weights(tmp_path: Path) -> None:
     model = train_model(begun, tmp_path / "row", quiet=True)
     assert not (tmp_path / "row" / "baseline").exists()
     for name, value in load(start).merge.state_dict().items():
+        assert torch.allclose(value, model.merge.state_dict()[name], atol=1e-5), name
+
+
+def test_rows_start_from_shipped_weights_by_name(tmp_path: Path) -> None:
+    slow = TrainConfig(steps=1, batch_size=2, merge_lr=1e-12, split_lr=1e-12, max_size=8)
+    settings = read_settings(Settings, "hull", "small", ["--init", "hull_baseline"])
+    model = train_model(
+        replace(settings, row="random", first_stage=False, train=slow), tmp_path, quiet=True
+    )
+    for name, value in shipped("hull_baseline").merge.state_dict().items():
         assert torch.allclose(value, model.merge.state_dict()[name], atol=1e-5), name
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +30,7 @@ from diconet.segments import (
 from diconet.sets import SetBatch
 from diconet.tree import Level, halves, joined
 
+Order = Literal["given", "angle"]
 Attention = Literal["plain", "bearings", "course"]
 
 _SHARPNESS = 6.0
@@ -88,7 +89,7 @@ class PointerMerge(nn.Module):
         self,
         num_features: int,
         width: int = 512,
-        order: Literal["given", "angle"] = "given",
+        order: Order = "given",
         bidirectional: bool = False,
         normalise: Normalise = "spread",
         attention: Attention = "plain",
@@ -97,6 +98,14 @@ class PointerMerge(nn.Module):
         binarise: bool = False,
     ) -> None:
         super().__init__()
+        for name, value, kind in (
+            ("order", order, Order),
+            ("normalise", normalise, Normalise),
+            ("attention", attention, Attention),
+        ):
+            if value not in get_args(kind):
+                known = ", ".join(get_args(kind))
+                raise ValueError(f"{name} must be one of {known}; got {value!r}.")
         if order == "angle" and num_features != 2:
             raise ValueError(f'order="angle" needs 2 features; got {num_features}.')
         if normalise == "facing" and num_features != 2:
@@ -151,9 +160,12 @@ class PointerMerge(nn.Module):
         )
         if level.number > 0:
             rows, sizes = self._generate(memory, is_root=False)
-            gamma, _ = self._attend(memory, memory.points[rows], _taken(rows, sizes, memory), sizes)
             if self.binarise:
-                gamma = gamma.binarised(rows, self.epsilon ** (1 / max(depth, 1)))
+                floor = self.epsilon ** (1 / max(depth, 1))
+                gamma = Gamma.chosen(rows, sizes, memory.sets, floor)
+            else:
+                taken = _taken(rows, sizes, memory)
+                gamma, _ = self._attend(memory, memory.points[rows], taken, sizes)
             out = routes_out(level, routes, gamma, memory.sets, is_target)
             return Pointed(level.roots, memory.sets.select(rows, sizes), depth, out)
         return self._likelihood(level, memory, routes, target, depth)

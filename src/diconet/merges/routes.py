@@ -46,14 +46,21 @@ class Gamma:
         place = column - offsets_of(self.widths)[:-1][node[row]]
         return self.prob[offsets_of(width)[:-1][row] + place]
 
-    def binarised(self, chosen: Int[Tensor, "rows"], floor: float) -> Gamma:
-        """Each row made a choice: `1 - n floor` at the chosen column, `floor` elsewhere (4.2.3)."""
-        node = owner_of(self.sizes)
-        width = self.widths[node]
-        place = chosen - offsets_of(self.widths)[:-1][node]
-        hard = torch.full_like(self.prob, floor)
-        hard[offsets_of(width)[:-1] + place] = 1 - width.to(hard.dtype) * floor
-        return Gamma(hard, self.sizes, self.widths)
+    @classmethod
+    def chosen(
+        cls,
+        rows: Int[Tensor, "rows"],
+        sizes: Int[Tensor, "nodes"],
+        nodes: SetBatch,
+        floor: float,
+    ) -> Gamma:
+        """Choices already made: `1 - n floor` at the chosen item, `floor` elsewhere (4.2.3)."""
+        owner = owner_of(sizes)
+        width = nodes.sizes[owner]
+        prob = nodes.items.new_full((int(width.sum()),), floor)
+        place = rows - nodes.offsets[:-1][owner]
+        prob[offsets_of(width)[:-1] + place] = 1 - width.to(prob.dtype) * floor
+        return cls(prob, sizes, nodes.sizes)
 
 
 def routes_in(

@@ -23,7 +23,8 @@ from diconet.splits import RandomSplit, SetSplit
 from diconet.tasks.hull import HullTask, metrics
 from diconet.train import TrainConfig, train
 from diconet.tree import Growth
-from diconet.weights import load, shipped
+from diconet.weights import find as find_weights
+from diconet.weights import shipped
 
 Row = Literal["baseline", "random", "diconet", "diconet_reg"]
 
@@ -133,7 +134,7 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
 def _start_from(model: DiCoNet, settings: Settings, run: Path, quiet: bool) -> None:
     """Puts a trained merge in place: the given one, or a baseline's that is trained now."""
     if settings.init is not None:
-        start = load(settings.init)
+        start = find_weights(settings.init)
     else:
         start = train_model(replace(settings, row="baseline"), run / "baseline", quiet)
     cast(nn.Module, model.merge).load_state_dict(cast(nn.Module, start.merge).state_dict())
