@@ -155,7 +155,7 @@ def shipped(name: str) -> DiCoNet:
 
 def find(model: str | Path) -> DiCoNet:
     """Shipped weights by name, or those of a file."""
-    return load(model) if Path(model).exists() else shipped(str(model))
+    return load(model) if Path(model).is_file() else shipped(str(model))
 
 
 def shipped_names() -> list[str]:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from diconet.merges import PointerMerge
 from diconet.merges.attention import additive_scores
 from diconet.merges.course import Way
 from diconet.merges.frame import Frame
+from diconet.merges.pointer import _check_choices
 from diconet.merges.routes import Gamma
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
@@ -47,6 +46,7 @@ def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
         {"attention": "course"},
         {"attention": "bearings"},
         {"attention": "bearings", "normalise": "facing"},
+        {"attention": "course", "normalise": "facing"},
     ],
 )
 @pytest.mark.parametrize("order", ["given", "angle"])
@@ -118,6 +118,11 @@ def test_binarised_levels_send_no_gradient_and_keep_the_floor(rng: torch.Generat
     nodes = SetBatch.pack(torch.zeros(3, 2), torch.tensor([2, 1]))
     hard = Gamma.chosen(torch.tensor([1, 0, 2]), torch.tensor([2, 1]), nodes, floor=0.01)
     assert hard.prob.tolist() == pytest.approx([0.01, 0.98, 0.98, 0.01, 0.99])
+    crowd = SetBatch.pack(torch.zeros(100, 2), torch.tensor([100]))
+    hard = Gamma.chosen(torch.tensor([7]), torch.tensor([1]), crowd, floor=0.03)
+    assert hard.prob.argmax() == 7
+    assert hard.prob.min() > 0
+    assert hard.prob.sum() <= 1
 
     merge = small_merge(patience=0.5)
     sets, tree, _ = trees(4, 9, 1, rng)
@@ -247,13 +252,16 @@ def test_attention_gradients_match_autograd() -> None:
         lambda k, q, w: additive_scores(k, q, w, column, row), (keys, queries, weight)
     )
     seen, turn = (torch.randn(*s, dtype=torch.double) for s in ((6, 2), (2, 3)))
-    turn.requires_grad_()
+    for tensor in (seen, turn):
+        tensor.requires_grad_()
     joined = torch.tanh(keys[column] + queries[row] + seen @ turn) @ weight
     assert torch.allclose(additive_scores(keys, queries, weight, column, row, seen, turn), joined)
     assert torch.autograd.gradcheck(
-        lambda k, q, w, t: additive_scores(k, q, w, column, row, seen, t),
-        (keys, queries, weight, turn),
+        lambda k, q, w, s, t: additive_scores(k, q, w, column, row, s, t),
+        (keys, queries, weight, seen, turn),
     )
+    with pytest.raises(ValueError, match="seen and seen_weight must be given together"):
+        additive_scores(keys, queries, weight, column, row, seen)
 
 
 def test_nonsense_is_refused() -> None:
@@ -266,9 +274,15 @@ def test_nonsense_is_refused() -> None:
     PointerMerge(2, 4, order="angle", patience=1.0)
 
 
-def test_an_unknown_attention_is_refused() -> None:
-    """In a process of its own, as tests have their types checked before a network sees them."""
-    code = "from diconet.merges import PointerMerge; PointerMerge(2, 4, attention='sharp')"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    last = run.stderr.strip().splitlines()[-1]
-    assert last == "ValueError: attention must be one of plain, bearings, course; got 'sharp'."
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("order", "given, angle"),
+        ("normalise", "spread, covariance, facing"),
+        ("attention", "plain, bearings, course"),
+    ],
+)
+def test_an_unknown_setting_is_refused(name: str, known: str) -> None:
+    """Past the types, which are checked in tests before a network sees them."""
+    with pytest.raises(ValueError, match=rf"{name} must be one of {known}; got 'sharp'\."):
+        _check_choices({name: "sharp"})

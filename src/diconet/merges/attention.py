@@ -22,6 +22,8 @@ def additive_scores(
 
     What is `seen` of an item from a step, a property of the pair, may join the sum.
     """
+    if (seen is None) != (seen_weight is None):
+        raise ValueError("seen and seen_weight must be given together.")
     scores: Tensor = _AdditiveScores.apply(keys, queries, weight, column, row, seen, seen_weight)
     return scores
 
@@ -44,17 +46,19 @@ class _AdditiveScores(torch.autograd.Function):
         if seen is not None and seen_weight is not None:
             mixed.addmm_(seen, seen_weight)
         mixed.tanh_()
-        ctx.save_for_backward(mixed, weight, column, row, seen)
+        ctx.save_for_backward(mixed, weight, column, row, seen, seen_weight)
         ctx.sizes = len(keys), len(queries)
         return mixed.mv(weight)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad,) = grads
-        mixed, weight, column, row, seen = ctx.saved_tensors
+        mixed, weight, column, row, seen, seen_weight = ctx.saved_tensors
         num_keys, num_queries = ctx.sizes
         inside = torch.ops.aten.tanh_backward(torch.outer(grad, weight), mixed)
         grad_keys = inside.new_zeros(num_keys, len(weight)).index_add_(0, column, inside)
         grad_queries = inside.new_zeros(num_queries, len(weight)).index_add_(0, row, inside)
+        grad_weight = mixed.t().mv(grad)
+        grad_seen = inside.mm(seen_weight.t()) if ctx.needs_input_grad[5] else None
         grad_seen_weight = None if seen is None else seen.t().mm(inside)
-        return grad_keys, grad_queries, mixed.t().mv(grad), None, None, None, grad_seen_weight
+        return grad_keys, grad_queries, grad_weight, None, None, grad_seen, grad_seen_weight

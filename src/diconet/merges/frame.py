@@ -16,7 +16,7 @@ from diconet.sets import SetBatch, standardise, whiten
 Normalise = Literal["spread", "covariance", "facing"]
 
 _HAIR = 2e-3
-"""An angle small enough to count as none: after rounding, straight ahead may lie just below 0."""
+"""Angles count from so little before straight ahead, which rounding may put just below 0."""
 
 _EVEN = 1e-3
 """Squared distances that differ by less may count as one; their mean is the number of features."""
@@ -49,8 +49,8 @@ class Frame:
     def _facing_farthest(self, nodes: SetBatch) -> Frame:
         """Turned until the item farthest from the mean lies on the first axis.
 
-        The farthest is a corner of the hull, whatever it was stretched by before. Of several as
-        far, as any three are that lost their covariance, the first: rounding must not choose.
+        The farthest is a corner of the hull, whatever it was stretched by before. Of several about
+        as far, as any three are that lost their covariance, the first: rounding should not choose.
         """
         seen = self(nodes.items, nodes.owner)
         distance = torch.round(seen.square().sum(1) / _EVEN)

@@ -79,10 +79,10 @@ class PointerMerge(nn.Module):
     and stretches the plane changes nothing.
 
     The `attention` is the paper's ("plain"), or it takes bearings: the direction in which an item
-    lies, seen from the last one, joins the paper's sum ("bearings"); or the decoder is told by
-    which way it came and names a course, and an item scores by how well its bearing agrees
-    ("course"), where the end lies in the direction of the first item, which may be anywhere on the
-    target.
+    lies, seen from the last one (at first its place, seen from the mean), joins the paper's sum
+    ("bearings"); or the decoder is told by which way it came and names a course, and an item scores
+    by how well its bearing agrees ("course"), where the end lies in the direction of the first
+    item. Unless it faces an item, a node on course begins where it likes.
     """
 
     def __init__(
@@ -98,14 +98,7 @@ class PointerMerge(nn.Module):
         binarise: bool = False,
     ) -> None:
         super().__init__()
-        for name, value, kind in (
-            ("order", order, Order),
-            ("normalise", normalise, Normalise),
-            ("attention", attention, Attention),
-        ):
-            if value not in get_args(kind):
-                known = ", ".join(get_args(kind))
-                raise ValueError(f"{name} must be one of {known}; got {value!r}.")
+        _check_choices({"order": order, "normalise": normalise, "attention": attention})
         if order == "angle" and num_features != 2:
             raise ValueError(f'order="angle" needs 2 features; got {num_features}.')
         if normalise == "facing" and num_features != 2:
@@ -136,7 +129,9 @@ class PointerMerge(nn.Module):
         self.key = nn.Linear(width, width)
         self.query = nn.Linear(width, width, bias=False)
         self.score = nn.Linear(width, 1, bias=False)
-        self.bearing = nn.Linear(num_features, width, False) if attention == "bearings" else None
+        self.bearing = (
+            nn.Linear(num_features, width, bias=False) if attention == "bearings" else None
+        )
         self.course = Course(width, num_features) if attention == "course" else None
         self.first_input = nn.Parameter(torch.zeros(self.decoder.input_size))
         self.end_key = nn.Parameter(torch.zeros(width))
@@ -316,6 +311,13 @@ class PointerMerge(nn.Module):
         rows = torch.cat(chosen) if chosen else nodes.index.new_zeros(0)
         rows = rows[torch.argsort(nodes.owner[rows], stable=True)]
         return rows, torch.bincount(nodes.owner[rows], minlength=len(nodes))
+
+
+def _check_choices(chosen: dict[str, str]) -> None:
+    for name, kind in (("order", Order), ("normalise", Normalise), ("attention", Attention)):
+        if name in chosen and chosen[name] not in get_args(kind):
+            known = ", ".join(get_args(kind))
+            raise ValueError(f"{name} must be one of {known}; got {chosen[name]!r}.")
 
 
 def _taken(

@@ -54,12 +54,16 @@ class Gamma:
         nodes: SetBatch,
         floor: float,
     ) -> Gamma:
-        """Choices already made: `1 - n floor` at the chosen item, `floor` elsewhere (4.2.3)."""
+        """Choices already made: `1 - n floor` at the chosen item, `floor` elsewhere (4.2.3).
+
+        Where the items are so many that nothing much would be left, they share half.
+        """
         owner = owner_of(sizes)
         width = nodes.sizes[owner]
-        prob = nodes.items.new_full((int(width.sum()),), floor)
+        lowest = (0.5 / width.to(nodes.items.dtype)).clamp(max=floor)
+        prob = lowest.repeat_interleave(width)
         place = rows - nodes.offsets[:-1][owner]
-        prob[offsets_of(width)[:-1] + place] = 1 - width.to(prob.dtype) * floor
+        prob[offsets_of(width)[:-1] + place] = 1 - width * lowest
         return cls(prob, sizes, nodes.sizes)
 
 

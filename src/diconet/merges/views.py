@@ -24,7 +24,8 @@ from diconet.tree import Level
 class BestOfViews(nn.Module):
     """A merge of points into cycles, from `turns` sides and again in a mirror: the largest wins.
 
-    Training goes to the wrapped merge alone, as if this were not here.
+    Training goes to the wrapped merge alone, as if this were not here. A merge whose nodes face an
+    item sees every turn alike, so only the mirror tells it anything.
     """
 
     def __init__(self, merge: nn.Module, turns: int = 8) -> None:

@@ -13,7 +13,7 @@ from torch import nn
 from diconet.answers import Sequences
 from diconet.merges import BestOfViews, PointerMerge
 from diconet.merges.frame import Normalise
-from diconet.merges.pointer import Attention
+from diconet.merges.pointer import Attention, Order
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.presets import read_settings
@@ -45,7 +45,7 @@ it stands; a row of our own has one trained on under random splits.
 
 
 class Block(NamedTuple):
-    """Four rows trained alike: how the names of their weights begin, and of their rows end.
+    """Rows with one attention: how the names of their weights begin, and of their rows end.
 
     They are measured on all sets asked for, or on so many times fewer.
     """
@@ -80,7 +80,7 @@ class Settings:
 
     row: Row = "diconet_reg"
     width: int = 512
-    order: Literal["given", "angle"] = "given"
+    order: Order = "given"
     normalise: Normalise = "spread"
     attention: Attention = "plain"
     split_width: int = 15
@@ -137,7 +137,13 @@ def _start_from(model: DiCoNet, settings: Settings, run: Path, quiet: bool) -> N
         start = find_weights(settings.init)
     else:
         start = train_model(replace(settings, row="baseline"), run / "baseline", quiet)
-    cast(nn.Module, model.merge).load_state_dict(cast(nn.Module, start.merge).state_dict())
+    try:
+        cast(nn.Module, model.merge).load_state_dict(cast(nn.Module, start.merge).state_dict())
+    except (RuntimeError, AttributeError) as error:
+        raise ValueError(
+            f"init must have a merge of width {settings.width} with {settings.attention} attention;"
+            f" {settings.init} does not fit."
+        ) from error
     if isinstance(model.split, SetSplit) and isinstance(start.split, SetSplit):
         model.split.load_state_dict(start.split.state_dict())
 

@@ -35,9 +35,9 @@ class SetSplit(nn.Module):
     Items are standardised per node; the node's mean and variance enter the first layer. Sigmoids
     one on top of the other nearly level out what differs between items; tanh does not.
 
-    With tanh it begins with firm cuts of some direction: weights that keep signals at their size
-    (Glorot and Bengio 2010), and larger ones at the end. A policy gradient has little to begin with
-    where all coins are nearly fair, as no single item makes a difference then.
+    With tanh it mostly begins with firm cuts of some direction: its own weights keep signals at
+    their size (Glorot and Bengio 2010), and are larger at the end. A policy gradient has little to
+    begin with where all coins are nearly fair, as no single item makes a difference then.
     """
 
     def __init__(
