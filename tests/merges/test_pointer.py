@@ -170,6 +170,18 @@ def test_a_set_gets_the_same_answer_alone_and_in_a_batch(
         assert torch.allclose(fold(merge, alone, goal).log_prob, log_prob[i], atol=1e-4)
 
 
+@pytest.mark.parametrize("attention", ["plain", "bearings", "course"])
+def test_points_in_double_precision_are_welcome(attention: str, rng: torch.Generator) -> None:
+    merge = small_merge("angle", attention=attention, normalise="covariance")
+    sets, tree, seeds = trees(6, 12, 1, rng)
+    fine = sets.with_items(sets.items.double())
+    same = grow(RandomSplit(), fine, Growth(depth=1), seeds)
+    target = HullTask().oracle(sets)
+    assert torch.equal(fold(merge, tree).solution.places, fold(merge, same).solution.places)
+    expected = fold(merge, tree, target).log_prob
+    assert torch.allclose(fold(merge, same, target).log_prob.float(), expected, atol=1e-3)
+
+
 def test_a_course_straight_on_goes_around_the_hull(rng: torch.Generator) -> None:
     """The farthest item along any course is a corner; from two corners on, straight on finds the
     third."""

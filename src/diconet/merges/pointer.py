@@ -177,7 +177,7 @@ class PointerMerge(nn.Module):
         )
         rows = rows[rotation(seen[rows], target.sizes)]  # a cycle may start anywhere
         owner = owner_of(target.sizes)
-        points = memory.frame(roots.items[rows], owner)
+        points = memory.frame(roots.items[rows], owner).to(memory.points.dtype)
         step_of = torch.full((roots.num_items,), -1, device=rows.device)
         step_of[rows] = (
             torch.arange(len(rows), device=rows.device) - offsets_of(target.sizes)[:-1][owner]
@@ -196,7 +196,7 @@ class PointerMerge(nn.Module):
 
     def _encode(self, pairs: SetBatch, frame: Frame) -> _Memory:
         node = joined(pairs)
-        points = frame(node.items, node.owner)
+        points = frame(node.items, node.owner).to(self.key.weight.dtype)  # may be doubles
         states, last = _run_gru(self.encoder, points, pairs.sizes)
         start = torch.tanh(self.start(last.reshape(len(node), -1)))
         return _Memory(node, points, self.key(states), start, frame)
