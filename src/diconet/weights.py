@@ -154,8 +154,10 @@ def shipped(name: str) -> DiCoNet:
 
 
 def find(model: str | Path) -> DiCoNet:
-    """Shipped weights by name, or those of a file."""
-    return load(model) if Path(model).is_file() else shipped(str(model))
+    """Those of a file, or shipped weights by name, even where a folder is called the same."""
+    path = Path(model)
+    folder = path.is_dir() and str(model) in shipped_names()
+    return load(model) if path.exists() and not folder else shipped(str(model))
 
 
 def shipped_names() -> list[str]:

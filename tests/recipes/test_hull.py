@@ -53,7 +53,11 @@ def test_rows_start_from_the_given_weights(tmp_path: Path) -> None:
         assert torch.allclose(value, model.merge.state_dict()[name], atol=1e-5), name
 
 
-def test_rows_start_from_shipped_weights_by_name(tmp_path: Path) -> None:
+def test_rows_start_from_shipped_weights_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hull_baseline").mkdir()  # as a run of the same name might
     slow = TrainConfig(steps=1, batch_size=2, merge_lr=1e-12, split_lr=1e-12, max_size=8)
     settings = read_settings(Settings, "hull", "small", ["--init", "hull_baseline"])
     model = train_model(
