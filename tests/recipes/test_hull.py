@@ -101,7 +101,8 @@ def test_shipped_networks_answer_as_they_should() -> None:
 
 @pytest.mark.parametrize("prefix", ["hull", "hull_plain"])
 def test_a_learned_split_pays_and_a_random_one_does_not(prefix: str) -> None:
-    """The paper's finding; the two learned ones are too close to be told apart on few sets."""
+    """With the baseline's merge over random halves, that is. The two learned ones are too close to
+    be told apart on few sets."""
     baseline, *learned = (shipped(f"{prefix}_{row}") for row in ("baseline", *LEARNED))
     random = DiCoNet(RandomSplit(), baseline.merge, learned[0].growth).eval()
     low, middle, *high = (
