@@ -63,6 +63,13 @@ def test_pack_says_what_is_wrong() -> None:
     SetBatch.pack(torch.rand(3, 1), torch.tensor([3]), torch.rand(1, 1))
     with pytest.raises(ValueError, match="at least one set"):
         SetBatch.of([])
+    with pytest.raises(ValueError, match=r"sizes must be at least 0; got -1\."):
+        SetBatch.pack(torch.rand(8, 1), torch.tensor([9, -1]))
+
+
+def test_sizes_may_be_short_integers() -> None:
+    sets = SetBatch.pack(torch.rand(5, 2), torch.tensor([2, 3], dtype=torch.int32))
+    assert sets.mean(sets.items).shape == (2, 2)
 
 
 def test_whitened_sets_have_unit_covariance_and_keep_their_orientation() -> None:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from diconet.best_first import grow_best_first
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.splits import MedianSplit, RandomSplit, SetSplit
@@ -177,3 +178,19 @@ def test_a_tree_of_empty_and_single_sets() -> None:
     assert isinstance(tree, PartitionTree)
     assert tree.depth == 0
     assert fold(exact_hull_merge, tree).solution.sizes.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("best_first", [False, True])
+def test_a_tree_grows_on_sets_taken_from_a_batch_as_on_the_sets_alone(best_first: bool) -> None:
+    """Roots are where items are traced back to, wherever the sets came from before."""
+    everything = SetBatch.of([torch.rand(3, 1), torch.rand(4, 1), torch.rand(5, 1)])
+    for sets in (everything.take(torch.tensor([2, 0])), SetBatch.cat([everything, everything])):
+        alone = SetBatch.of(sets.unpack())
+        found, expected = (
+            grow_best_first(MedianSplit(), s, torch.full((len(s),), 3), lambda n: n.sizes.float())
+            if best_first
+            else grow(MedianSplit(), s, Growth(depth=2))
+            for s in (sets, alone)
+        )
+        assert torch.equal(found.leaves, expected.leaves)
+        assert found.leaves.max() > 0

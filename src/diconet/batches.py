@@ -37,8 +37,7 @@ def batch_at(
     if world > 1:
         share = config.batch_size // world
         mine = torch.arange(rank * share, (rank + 1) * share)
-        part = sets.take(mine)
-        sets = SetBatch.pack(part.items, part.sizes, part.context)
+        sets = sets.take(mine).as_roots()
         seeds = seeds.reshape(config.batch_size, -1)[mine].flatten()
     return Batch(sets, None if oracle is None else oracle(sets), seeds, step)
 

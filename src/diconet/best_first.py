@@ -35,7 +35,8 @@ def grow_best_first(
     """
     if bool((num_leaves < 1).any()):
         raise ValueError(f"num_leaves must be at least 1; got {int(num_leaves.min())}.")
-    roots, wanted = sets, num_leaves - 1
+    roots = sets = sets.as_roots()
+    wanted = num_leaves - 1
     example = torch.arange(len(sets), device=sets.sizes.device)
     bound = torch.full((len(sets),), torch.inf, device=sets.sizes.device)
     levels: list[Level] = []

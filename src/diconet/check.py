@@ -165,8 +165,7 @@ class _Trial:
     def _check_alone(self, reward: Float[Tensor, "sets"], seeds: Int[Tensor, "sets"]) -> None:
         for place in range(0, len(self.sets), 2):
             which = torch.tensor([place])
-            one = self.sets.take(which)
-            one = SetBatch.pack(one.items, one.sizes, one.context)
+            one = self.sets.take(which).as_roots()
             solution = self.guess(one, seeds[which])
             self._expect(reward[which], one, solution, "for a set alone as in its batch")
 

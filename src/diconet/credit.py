@@ -69,13 +69,13 @@ def branch_loss(
     nodes, seeds, log_probs = batch.sets, batch.seeds, []
     for level, draws in enumerate(times):
         if level > 0:
-            nodes = _roots(nodes)
+            nodes = nodes.as_roots()
             seeds = mix(seeds.repeat_interleave(draws), _counted(draws, len(nodes)))
         cut = cast(ManyCuts, model.split).many(nodes, seeds)
         log_probs.append(cut.log_prob)
         nodes = children(nodes.repeat(draws), cut)
         seeds = mix(seeds.repeat_interleave(2), _counted(2, len(cut.log_prob)))
-    leaves = _roots(nodes)
+    leaves = nodes.as_roots()
     earned = task.reward(leaves, grow(model.split, leaves, Growth(depth=0)))
     terms = []
     for draws, log_prob in zip(reversed(times), reversed(log_probs), strict=True):
@@ -174,11 +174,11 @@ def node_loss(
     exact = last if hasattr(task, "cut_reward") else torch.zeros_like(last)
     losses = []
     if bool(exact.any()):
-        losses.append(_exact(model, task, _roots(nodes.take(index_of(exact)))))
+        losses.append(_exact(model, task, nodes.take(index_of(exact)).as_roots()))
     if not bool(exact.all()):
         which = index_of(~exact)
         seeds = batch.seeds.reshape(-1, config.tree_samples)[which].flatten()
-        losses.append(_sampled(model, task, _roots(nodes.take(which)), seeds))
+        losses.append(_sampled(model, task, nodes.take(which).as_roots(), seeds))
     loss = torch.cat(losses).mean()
     return loss, {"loss": loss.item(), "score": score.mean().item()}
 
@@ -190,7 +190,7 @@ def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor
         parts.append(level.sets.take(level.inner))
         example.append(level.example[level.inner])
         last.append(below.is_leaf.reshape(-1, 2).all(1))
-    everything = _stack(parts)
+    everything = SetBatch.cat(parts)
     owner = torch.cat(example)
     key = mix(seeds[owner], torch.arange(len(owner)))
     order = torch.argsort(key)
@@ -201,20 +201,6 @@ def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor
     return everything.take(chosen), torch.cat(last)[chosen]
 
 
-def _stack(parts: list[SetBatch]) -> SetBatch:
-    return SetBatch(
-        torch.cat([p.items for p in parts]),
-        torch.cat([p.sizes for p in parts]),
-        torch.cat([p.context for p in parts]),
-        torch.cat([p.index for p in parts]),
-    )
-
-
-def _roots(nodes: SetBatch) -> SetBatch:
-    """Nodes as roots of their own."""
-    return SetBatch.pack(nodes.items, nodes.sizes, nodes.context)
-
-
 def _sampled(
     model: DiCoNet, task: Task, nodes: SetBatch, seeds: Tensor
 ) -> Float[Tensor, "samples"]:
@@ -222,7 +208,7 @@ def _sampled(
     cut = cast(ManyCuts, model.split).many(nodes, seeds)
     copies = nodes.repeat(samples)
     with torch.no_grad():
-        sides = _roots(children(copies, cut))
+        sides = children(copies, cut).as_roots()
         closed = None if cut.closed is None else cut.closed.flatten()
         below = _grow_open(model, sides, closed)
         cost = -task.reward(sides, below).reshape(-1, 2).sum(1)

@@ -34,6 +34,8 @@ class SetBatch:
         context: Float[Tensor, "_ context"] | None = None,
     ) -> SetBatch:
         """A batch from items that already lie end to end."""
+        if bool((sizes < 0).any()):
+            raise ValueError(f"sizes must be at least 0; got {int(sizes.min())}.")
         if int(sizes.sum()) != len(items):
             raise ValueError(
                 f"sizes must add up to the number of items, {len(items)}; got {int(sizes.sum())}."
@@ -44,7 +46,7 @@ class SetBatch:
             raise ValueError(
                 f"context must have one row a set, {len(sizes)} in all; got {len(context)}."
             )
-        return cls(items, sizes, context, torch.arange(len(items), device=items.device))
+        return cls(items, sizes.long(), context, torch.arange(len(items), device=items.device))
 
     @classmethod
     def of(
@@ -111,11 +113,14 @@ class SetBatch:
         rows = ragged_arange(self.offsets[:-1][which], sizes)
         return SetBatch(self.items[rows], sizes, self.context[which], self.index[rows])
 
+    def as_roots(self) -> SetBatch:
+        """The same sets as a batch of their own, which comes from nowhere else: `index` anew."""
+        return replace(self, index=torch.arange(self.num_items, device=self.index.device))
+
     def repeat(self, times: int) -> SetBatch:
-        """Each set so many times in a row; `index` starts anew: every copy is a set of its own."""
+        """Each set so many times in a row, every copy a root of its own."""
         which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
-        copies = self.take(which)
-        return SetBatch.pack(copies.items, copies.sizes, copies.context)
+        return self.take(which).as_roots()
 
     def select(self, rows: Int[Tensor, "rows"], sizes: Int[Tensor, "sets"]) -> SetBatch:
         """The sets with only these items, in this order; `sizes` says how many each set keeps."""

@@ -206,8 +206,8 @@ def grow(
     With `copies`, that many trees grow on each set, and there are as many seeds; a split that has
     `many` then looks at each root once.
     """
-    first, sets = sets, sets if copies == 1 else sets.repeat(copies)
-    roots = sets
+    first = sets.as_roots()
+    roots = sets = first if copies == 1 else first.repeat(copies)
     example = torch.arange(len(sets), device=sets.sizes.device)
     left = growth.cuts(sets.sizes)
     open_ = torch.ones_like(example, dtype=torch.bool) if closed is None else ~closed

@@ -182,6 +182,13 @@ def test_points_in_double_precision_are_welcome(attention: str, rng: torch.Gener
     assert torch.allclose(fold(merge, same, target).log_prob.float(), expected, atol=1e-3)
 
 
+@pytest.mark.parametrize("depth", [0, 2])
+def test_a_batch_of_no_sets_has_no_answers(depth: int) -> None:
+    nothing = SetBatch.pack(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long))
+    tree = grow(RandomSplit(), nothing, Growth(depth=depth))
+    assert len(fold(small_merge("angle"), tree).sets) == 0
+
+
 def test_a_course_straight_on_goes_around_the_hull(rng: torch.Generator) -> None:
     """The farthest item along any course is a corner; from two corners on, straight on finds the
     third."""

@@ -33,6 +33,12 @@ def test_order_of_the_items_does_not_matter(split: GraphSplit) -> None:
     torch.testing.assert_close(turned, split.net(sets)[order], atol=1e-5, rtol=1e-4)
 
 
+def test_items_in_double_precision_are_welcome(split: GraphSplit) -> None:
+    sets = sets_of(5, 12)
+    fine = split.net(sets.with_items(sets.items.double()))
+    torch.testing.assert_close(fine, split.net(sets), atol=1e-5, rtol=1e-4)
+
+
 def test_shift_and_scale_do_not_matter(split: GraphSplit) -> None:
     sets = sets_of(12)
     moved = sets.with_items(sets.items * 7 + 3)

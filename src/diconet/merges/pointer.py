@@ -198,7 +198,7 @@ class PointerMerge(nn.Module):
         node = joined(pairs)
         points = frame(node.items, node.owner).to(self.key.weight.dtype)  # may be doubles
         states, last = _run_gru(self.encoder, points, pairs.sizes)
-        start = torch.tanh(self.start(last.reshape(len(node), -1)))
+        start = torch.tanh(self.start(last.reshape(len(node), self.start.in_features)))
         return _Memory(node, points, self.key(states), start, frame)
 
     def _input(self, way: Way) -> Float[Tensor, "steps inputs"]:

@@ -88,6 +88,8 @@ class GraphNet(nn.Module):
         self, x: Float[Tensor, "sets size features"], here: Float[Tensor, "sets size 1"]
     ) -> Float[Tensor, "sets size outputs"]:
         x = (x - (x * here).sum(1, keepdim=True) / here.sum(1, keepdim=True)) * here
+        # The items may be in double precision, of use only until they are centred.
+        x, here = x.to(self.head.weight.dtype), here.to(self.head.weight.dtype)
         gram = x @ x.transpose(1, 2)
         norm = gram.diagonal(dim1=1, dim2=2)
         both = here @ here.transpose(1, 2)
