@@ -7,16 +7,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from diconet.merges import PointerMerge
 from diconet.model import DiCoNet
+from diconet.sets import SetBatch
 from diconet.splits import RandomSplit, SetSplit
 from diconet.tasks.hull import HullTask
 from diconet.train import TrainConfig, batch_at, train
-from diconet.tree import Growth
+from diconet.tree import Growth, PartitionTree
 
 SCRIPT = """
 import sys, torch
@@ -106,7 +108,8 @@ def test_ctrl_c_keeps_the_step_under_way(tmp_path: Path) -> None:
 def test_others_may_read_a_run_as_they_may_any_file(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     small_run(tmp_path / "run", steps=3)
-    modes = {path.name: path.stat().st_mode for path in (tmp_path / "run").iterdir()}
+    files = [path for path in (tmp_path / "run").iterdir() if path.name != "tensorboard"]
+    modes = {path.name: path.stat().st_mode for path in files}
     assert modes == dict.fromkeys(modes, (tmp_path / "plain").stat().st_mode)
     assert set(modes) == {"checkpoint.pt", "config.json", "metrics.jsonl", "weights.safetensors"}
 
@@ -202,3 +205,44 @@ def test_rates_fall_by_epoch_along_a_cosine_or_geometrically() -> None:
     assert cosine.rate(99) < 0.001
     geometric = TrainConfig(schedule="geometric", steps=100, warmup=0, final_rate=1e-4)
     assert [geometric.rate(s) for s in (0, 50, 100)] == pytest.approx([1, 1e-2, 1e-4])
+
+
+class Lengths(HullTask):
+    """A reward alone: how many items lie on the second side."""
+
+    def __init__(self, worth: float = 1.0) -> None:
+        self.worth = worth
+
+    def reward(self, sets: SetBatch, solution: PartitionTree) -> torch.Tensor:
+        return self.worth * sets.sum(solution.leaves.float())
+
+
+@pytest.mark.parametrize(
+    "changes", [{"policy_from": 0.5}, {"min_size": 1}, {"min_size": 1, "estimator": "imitate"}]
+)
+def test_steps_without_anything_to_learn_from_are_passed_over(changes: dict[str, Any]) -> None:
+    """Before the policy gradient sets in, or where sets of one item are never cut."""
+    options: dict[str, Any] = {"min_size": 4, "batch_size": 4, "tree_samples": 2} | changes
+    config = TrainConfig(steps=6, max_size=options["min_size"], **options)
+    model = DiCoNet(SetSplit(2), depth=1)
+    before = [p.clone() for p in model.parameters()]
+    train(model, Lengths(), config, quiet=True)
+    moved = any(not torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    assert moved == ("policy_from" in changes)
+
+
+def test_a_reward_that_is_never_finite_stops_the_run() -> None:
+    config = TrainConfig(steps=30, batch_size=4, tree_samples=2)
+    with pytest.raises(ValueError, match=r"no step from 1 to 20 had a finite gradient.*nan"):
+        train(DiCoNet(SetSplit(2), depth=1), Lengths(float("nan")), config, quiet=True)
+
+
+@pytest.mark.parametrize("name", ["log_every", "evaluate_every", "checkpoint_every"])
+def test_nothing_happens_every_zero_steps(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name} must be at least 1; got 0\."):
+        TrainConfig(**{name: 0})
+
+
+def test_a_network_elsewhere_than_on_the_cpu_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"on the CPU to train; got meta\."):
+        train(DiCoNet(SetSplit(2), depth=1).to("meta"), Lengths(), TrainConfig(), quiet=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import signal
 import time
@@ -29,6 +30,9 @@ from diconet.run_folder import RunFolder
 from diconet.task import Oracle, Task
 from diconet.train_config import TrainConfig
 from diconet.weights import parameters_of
+
+_MISSES = 20
+"""So many steps in a row without a finite gradient are no accident."""
 
 __all__ = ["Batch", "Estimator", "TrainConfig", "batch_at", "loss_of", "train"]
 
@@ -104,17 +108,20 @@ def train(
     at most `checkpoint_every` steps.
     """
     keep_freed_memory()
+    for parameter in model.parameters():
+        if parameter.device.type != "cpu":
+            raise ValueError(f"the network must be on the CPU to train; got {parameter.device}.")
     rank, world = _processes()
     if config.batch_size % world:
         raise ValueError(
             f"batch_size must be a multiple of the {world} processes; got {config.batch_size}."
         )
     optimisers = _optimisers(model, config)
-    folder = RunFolder(Path(run), config) if run is not None else None
+    folder = RunFolder(Path(run), config, model, task, loss) if run is not None else None
     start = folder.start(model, optimisers) if folder else 0
     if folder and rank == 0:
         folder.open(start)
-    clock = time.monotonic()
+    clock, misses = time.monotonic(), 0
     with (
         _StopSignal() as stop,
         Batches(start, task, oracle, config, rank, world) as batches,
@@ -126,10 +133,18 @@ def train(
             value, parts = loss(model, task, batch, config)
             for optimiser in optimisers.values():
                 optimiser.zero_grad()
-            value.backward()
+            if value.requires_grad:  # not where nothing was cut and nothing merges
+                value.backward()
             if world > 1:
                 stop.asked = _average_gradients(model, world, stop.asked)
-            parts |= _update(model, optimisers, config)
+            norms = _update(model, optimisers, config)
+            misses = 0 if all(map(math.isfinite, norms.values())) else misses + 1
+            if misses == _MISSES:
+                raise ValueError(
+                    f"the loss must be finite; no step from {step - _MISSES + 2} to {step + 1} had"
+                    f" a finite gradient, and the last score was {parts['score']}."
+                )
+            parts |= norms
             done = step + 1
             bar.update(line, completed=done, note=f"{parts['score']:.3f}")
             if folder and rank == 0:
@@ -207,7 +222,7 @@ def _processes() -> tuple[int, int]:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return 0, 1
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        dist.init_process_group("gloo")
         atexit.register(dist.destroy_process_group)
     return dist.get_rank(), dist.get_world_size()
 

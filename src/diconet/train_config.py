@@ -49,7 +49,8 @@ class TrainConfig:
     checkpoint_every: int = 500
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "tree_samples", "min_size", "epoch_steps"):
+        every = ("log_every", "evaluate_every", "checkpoint_every")
+        for name in ("steps", "batch_size", "tree_samples", "min_size", "epoch_steps", *every):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
         if self.max_size < self.min_size:

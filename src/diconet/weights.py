@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.resources import as_file, files
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -68,11 +70,26 @@ MODULES: dict[str, type[nn.Module]] = {
 
 def describe(module: nn.Module) -> dict[str, Any]:
     """The class and the arguments that make this module again."""
+    kind, config = type(module).__name__, getattr(module, "config", None)
+    if not isinstance(config, Mapping):
+        raise ValueError(
+            f"{kind} must have a config, a dict of the arguments that make it again, to be kept on"
+            f" disk; got {config!r}."
+        )
     arguments = {
         name: describe(value) if isinstance(value, nn.Module) else value
-        for name, value in module.config.items()  # type: ignore[union-attr, operator]
+        for name, value in config.items()
     }
-    return {"class": type(module).__name__, **arguments}
+    return {"class": kind, **arguments}
+
+
+def describe_network(model: DiCoNet) -> dict[str, Any]:
+    """What makes a network again, but for its weights."""
+    return {
+        "split": describe(model.split),
+        "merge": None if model.merge is None else describe(model.merge),
+        "growth": asdict(model.growth),
+    }
 
 
 def build(description: dict[str, Any]) -> nn.Module:
@@ -86,19 +103,23 @@ def build(description: dict[str, Any]) -> nn.Module:
 
 
 def save(model: DiCoNet, path: str | Path, *, half: bool = True, **notes: str) -> None:
-    """Writes a network to `path`, in half precision unless told otherwise; all or nothing."""
+    """Writes a network to `path`, in half precision unless told otherwise; all or nothing.
+
+    A tensor with a value that half precision cannot hold stays as it is.
+    """
     path = Path(path)
     state = {
-        name: (value.half() if half and value.is_floating_point() else value).contiguous()
+        name: (value.half() if half and _fits_half(value) else value).contiguous()
         for name, value in model.state_dict().items()
     }
-    network = {
-        "split": describe(model.split),
-        "merge": None if model.merge is None else describe(model.merge),
-        "growth": asdict(model.growth),
-    }
+    network = json.dumps(describe_network(model))
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, to_bytes(state, metadata={"diconet": json.dumps(network), **notes}))
+    write_whole(path, to_bytes(state, metadata={"diconet": network, **notes}))
+
+
+def _fits_half(value: torch.Tensor) -> bool:
+    largest = torch.finfo(torch.float16).max
+    return value.is_floating_point() and not bool((value.abs() > largest).any())
 
 
 def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
@@ -113,12 +134,23 @@ def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
         raise ValueError(f"model must be a diconet weights file; {path} is of another program.")
     if into is None:
         into = _network(notes["diconet"], path)
-    try:
-        into.load_state_dict(state)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"the weights in {path} do not fit the network: {reason}.") from error
+    fit(into, state, f"the weights in {path} do not fit the network")
     return into.eval()
+
+
+def fit(module: nn.Module, state: Mapping[str, Any], complaint: str) -> None:
+    """Puts weights in place; where they are not this module's, complains in one line."""
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        reason = shorten(str(error), 240, placeholder=" ...")
+        raise ValueError(f"{complaint}: {reason}") from error
+
+
+def start_from(model: DiCoNet, weights: str, setting: str) -> None:
+    """Begins with all the weights that a setting names, shipped ones or a file's."""
+    complaint = f"{setting} must name weights of this network; {weights} does not fit"
+    fit(model, find(weights).state_dict(), complaint)
 
 
 def _widened(value: torch.Tensor) -> torch.Tensor:
@@ -154,10 +186,21 @@ def shipped(name: str) -> DiCoNet:
 
 
 def find(model: str | Path) -> DiCoNet:
-    """Those of a file, or shipped weights by name, even where a folder is called the same."""
-    path = Path(model)
-    folder = path.is_dir() and str(model) in shipped_names()
-    return load(model) if path.exists() and not folder else shipped(str(model))
+    """Shipped weights by name, or those of a file.
+
+    A name wins over a file that is called the same, which a `Path` or "./" in front still names.
+    """
+    named = isinstance(model, str) and model in shipped_names()
+    return load(model) if not named and Path(model).exists() else shipped(str(model))
+
+
+def from_runs(folders: Mapping[str, Path]) -> Callable[[str], DiCoNet]:
+    """Gets networks by name: those with a run folder from there, all others as shipped."""
+
+    def get(name: str) -> DiCoNet:
+        return load(folders[name] / "weights.safetensors") if name in folders else shipped(name)
+
+    return get
 
 
 def shipped_names() -> list[str]:

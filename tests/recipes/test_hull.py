@@ -73,6 +73,28 @@ def test_rows_do_not_start_from_weights_that_do_not_fit(tmp_path: Path) -> None:
         train_model(settings, tmp_path, quiet=True)
 
 
+@pytest.mark.parametrize("init", ["kmeans", "tsp"])
+def test_rows_do_not_start_from_networks_of_another_task(init: str, tmp_path: Path) -> None:
+    settings = Settings(width=8, init=init, train=TINY)
+    with pytest.raises(ValueError, match=f"init must have a merge of width 8 .*; {init} does not"):
+        train_model(settings, tmp_path, quiet=True)
+
+
+def test_rows_do_not_start_from_a_split_that_does_not_fit(tmp_path: Path) -> None:
+    changes = ["--init", "hull_diconet", "--split_width", "4"]
+    settings = read_settings(Settings, "hull", "small", changes)
+    with pytest.raises(ValueError, match="init must have a split of 5 layers of 4; hull_diconet"):
+        train_model(settings, tmp_path, quiet=True)
+
+
+def test_a_folder_of_another_row_is_refused_before_any_stage(tmp_path: Path) -> None:
+    settings = Settings(row="baseline", width=8, halve_to=6.0, baseline=TINY, train=TINY)
+    train_model(settings, tmp_path, quiet=True)
+    with pytest.raises(ValueError, match=r"split must stay 'RandomSplit' .*; got 'SetSplit'"):
+        train_model(replace(settings, row="diconet_reg"), tmp_path, quiet=True)
+    assert not (tmp_path / "baseline").exists()
+
+
 def test_presets_of_the_paper_and_ours() -> None:
     assert set(names("hull")) >= {"paper", *BLOCKS}
     paper = read_settings(Settings, "hull", "paper", [])

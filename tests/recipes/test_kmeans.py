@@ -25,7 +25,7 @@ def test_reproduce_gives_every_cell_of_the_paper_once(monkeypatch: pytest.Monkey
     monkeypatch.delenv(table.CIFAR_VARIABLE, raising=False)
     sweep = DiCoNet(SweepSplit(8), growth=Growth())
     ways = [table.before_and_after_exchange(row, sweep) for row in ("DiCoNet", "Sweep")]
-    monkeypatch.setattr(table, "rows", lambda data, k: ways)
+    monkeypatch.setattr(table, "rows", lambda data, k, find: ways)
     records = recipe.reproduce(num_sets=2, seed=3)
     cells = {(r["row"], r["column"]): r for r in records}
     # two rows of the paper's, and with exchange and after Lloyd steps: 2 + 2, and 2 + 2
@@ -152,6 +152,12 @@ def test_a_sweep_starts_as_far_from_cheap_cuts_as_asked(tmp_path: Path) -> None:
     assert trained.split.lean.tolist() == pytest.approx([7, 0, 0, 0], abs=1e-5)  # type: ignore[union-attr]
     with pytest.raises(ValueError, match=r"lean must go with a sweep; got 7\.0 for graph"):
         recipe.Settings(network="graph", stages=(2,), lean=7.0)
+
+
+def test_init_must_fit(tmp_path: Path) -> None:
+    settings = recipe.Settings(width=8, init="hull")
+    with pytest.raises(ValueError, match="init must name weights of this network; hull does not"):
+        recipe.train_model(settings, tmp_path, quiet=True)
 
 
 def test_recursive_lloyd_costs_what_scikit_learns_two_means_does() -> None:

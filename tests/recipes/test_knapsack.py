@@ -14,6 +14,7 @@ from diconet.recipes.knapsack import (
     evaluate,
     greedy_answer,
     reproduce,
+    train_model,
     with_splits,
 )
 from diconet.tasks.knapsack import KnapsackTask
@@ -106,3 +107,9 @@ def test_the_papers_cells_are_all_there_beside_our_own():
 def test_presets_build(preset):
     settings = read_settings(Settings, "knapsack", preset, [])
     assert settings.build().split is not None
+
+
+def test_init_must_fit(tmp_path):
+    settings = Settings(width=4, init="hull", train=SHORT)
+    with pytest.raises(ValueError, match="init must name weights of this network; hull does not"):
+        train_model(settings, tmp_path, quiet=True)

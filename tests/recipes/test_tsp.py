@@ -87,6 +87,19 @@ def test_a_network_over_neighbours_cannot_be_a_leaf_over_pairs(tmp_path: Path) -
         build(settings)
 
 
+def test_a_leaf_of_another_width_is_refused(tmp_path: Path) -> None:
+    save(build(replace(TINY, network="pairs")), tmp_path / "leaf.safetensors")
+    settings = replace(TINY, network="pairs", depth=1, leaf=str(tmp_path / "leaf.safetensors"))
+    build(settings)
+    with pytest.raises(ValueError, match=r"leaf must be a network of width 8; .* is of width 4"):
+        build(replace(settings, width=8))
+
+
+def test_start_must_fit() -> None:
+    with pytest.raises(ValueError, match="start must name weights of this network; hull does not"):
+        build(replace(TINY, start="hull"))
+
+
 def test_start_goes_on_from_weights(tmp_path: Path) -> None:
     model = build(replace(TINY, train=replace(QUICK, seed=5)))
     save(model, tmp_path / "start.safetensors", half=False)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Timer
 from typing import Any
+
+from diconet.io.output import json_line
 
 Record = dict[str, Any]
 
@@ -15,7 +16,7 @@ Record = dict[str, Any]
 def show(records: list[Record], as_json: bool, title: str) -> None:
     """Flat records as JSON, or as a table with a column a field."""
     if as_json:
-        print(json.dumps(records))
+        print(json_text(records))
         return
     from rich.table import Table
 
@@ -27,6 +28,11 @@ def show(records: list[Record], as_json: bool, title: str) -> None:
     for record in records:
         table.add_row(*(cell(record.get(name)) for name in fields))
     console().print(table)
+
+
+def json_text(records: list[Record]) -> str:
+    """Flat records as one JSON list."""
+    return f"[{', '.join(map(json_line, records))}]"
 
 
 def show_beside_paper(records: list[Record], title: str) -> None:

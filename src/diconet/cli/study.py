@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from diconet.cli.options import TASKS, add_command, count, sizes, whole
-from diconet.cli.show import patience, show, show_beside_paper
+from diconet.cli.show import Record, json_text, patience, show, show_beside_paper
+
+_SEEDS = range(2**63)
 
 
 def add(commands: Any) -> None:
@@ -25,7 +27,9 @@ def add(commands: Any) -> None:
         takes_more=True,
     )
     train.add_argument("--preset", default="small", help="a shipped preset, or a YAML file")
-    train.add_argument("--run", type=Path, help="folder of the run (default: runs/TASK_PRESET)")
+    train.add_argument(
+        "--run", type=Path, help="folder of the run (default: runs/TASK_PRESET[_ROW])"
+    )
     train.add_argument("--quiet", action="store_true", help="no progress bar")
     train.add_argument("--settings", action="store_true", help="show all settings, and stop")
 
@@ -35,7 +39,7 @@ def add(commands: Any) -> None:
     evaluate.add_argument("--model", help="shipped weights by name, or a weights file")
     evaluate.add_argument("--sizes", type=sizes, help="set sizes, such as 25,50")
     evaluate.add_argument("--num-sets", type=count, default=1_024)
-    evaluate.add_argument("--seed", type=whole, default=0)
+    evaluate.add_argument("--seed", type=_seed, default=0)
     evaluate.add_argument("--plot", type=Path, metavar="DIR", help="write pictures there")
     _takes_cifar(evaluate)
     evaluate.add_argument("--json", action="store_true")
@@ -44,7 +48,7 @@ def add(commands: Any) -> None:
         commands, "reproduce", _reproduce, "the paper's table beside ours", tasks=(*TASKS, "all")
     )
     reproduce.add_argument("--num-sets", type=count, help="test sets a column")
-    reproduce.add_argument("--seed", type=whole, default=0)
+    reproduce.add_argument("--seed", type=_seed, default=0)
     reproduce.add_argument("--train", action="store_true", help="train anew first (hours)")
     _takes_cifar(reproduce)
     reproduce.add_argument("--json", action="store_true")
@@ -63,6 +67,22 @@ def _cifar(options: argparse.Namespace, task: str) -> dict[str, Path]:
     return {"cifar": options.cifar}
 
 
+def _seed(text: str) -> int:
+    """Reads a seed that every generator takes."""
+    seed = whole(text)
+    if seed not in _SEEDS:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 2^63 - 1; got {seed}.")
+    return seed
+
+
+def _check_seeds(settings: Any) -> None:
+    """The same for the seeds of a training's stages."""
+    for stage in fields(settings):
+        seed = getattr(getattr(settings, stage.name), "seed", 0)
+        if seed not in _SEEDS:
+            raise ValueError(f"{stage.name}.seed must be from 0 to 2^63 - 1; got {seed}.")
+
+
 def _recipe(task: str) -> ModuleType:
     return importlib.import_module(f"diconet.recipes.{task}")
 
@@ -75,16 +95,25 @@ def _train(options: argparse.Namespace, rest: list[str]) -> None:
     if options.settings:
         print(show_settings(settings), end="")
         return
-    run = options.run or Path("runs") / f"{options.task}_{Path(options.preset).stem}"
+    _check_seeds(settings)
+    run = options.run or Path("runs") / _run_name(options, settings)
     recipe.train_model(settings, run, options.quiet)
     print(f"weights: {run / 'weights.safetensors'}")
 
 
+def _run_name(options: argparse.Namespace, settings: Any) -> str:
+    """The task, the preset and, where the task has rows, the row."""
+    names = (options.task, Path(options.preset).stem, getattr(settings, "row", None))
+    return "_".join(name for name in names if name is not None)
+
+
 def _evaluate(options: argparse.Namespace, _: list[str]) -> None:
-    from diconet.weights import find
+    from diconet.solve.networks import as_network
 
     recipe, cifar = _recipe(options.task), _cifar(options, options.task)
-    model = find(options.model or recipe.DEFAULT_MODEL)
+    model = as_network(
+        options.model, default=recipe.DEFAULT_MODEL, task=options.task, parts=recipe.PARTS
+    )
     if options.plot:
         options.plot.mkdir(parents=True, exist_ok=True)
         for path in recipe.pictures(model, options.plot):
@@ -102,16 +131,16 @@ def _evaluate(options: argparse.Namespace, _: list[str]) -> None:
 
 def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
     tasks = TASKS if options.task == "all" else (options.task,)
-    changes = {} if options.num_sets is None else {"num_sets": options.num_sets}
-    records: list[dict[str, Any]] = []
+    changes: dict[str, Any] = {} if options.num_sets is None else {"num_sets": options.num_sets}
+    records: list[Record] = []
     for task in tasks:
-        recipe = _recipe(task)
+        recipe, cifar = _recipe(task), _cifar(options, task)
         if options.train:
-            recipe.train_all(Path("runs"))
+            changes["find"] = recipe.train_all(Path("runs"), quiet=options.json, **cifar)
         with patience(f"reproducing {task} ..."):
-            found = recipe.reproduce(seed=options.seed, **changes, **_cifar(options, task))
+            found = recipe.reproduce(seed=options.seed, **changes, **cifar)
         records += [{"task": task, **r} for r in found] if len(tasks) > 1 else found
         if not options.json:
             show_beside_paper(found, title=task)
     if options.json:
-        print(json.dumps(records))
+        print(json_text(records))

@@ -1,11 +1,23 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and what they may hold."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
+
+
+def json_line(record: Mapping[str, Any]) -> str:
+    """A flat record as JSON, which has no word for infinity or no number: null in their place."""
+
+    def known(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps({name: known(value) for name, value in record.items()}, allow_nan=False)
 
 
 def write_whole(path: str | Path, content: bytes) -> None:

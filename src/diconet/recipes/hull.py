@@ -11,25 +11,29 @@ import torch
 from torch import nn
 
 from diconet.answers import Sequences
-from diconet.merges import BestOfViews, PointerMerge
+from diconet.merges import BestOfViews, PointerMerge, TripleMerge
 from diconet.merges.frame import Normalise
 from diconet.merges.pointer import Attention, Order
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.presets import read_settings
 from diconet.recipes import hull_triples
+from diconet.run_folder import RunFolder
 from diconet.sets import SetBatch
 from diconet.splits import RandomSplit, SetSplit
 from diconet.tasks.hull import HullTask, metrics
-from diconet.train import TrainConfig, train
+from diconet.train import TrainConfig, loss_of, train
 from diconet.tree import Growth
 from diconet.weights import find as find_weights
-from diconet.weights import shipped
+from diconet.weights import fit, from_runs, shipped
 
 Row = Literal["baseline", "random", "diconet", "diconet_reg"]
 
 SIZES = (25, 50, 100, 200)
 DEFAULT_MODEL = "hull_diconet_reg"
+PARTS = (PointerMerge, TripleMerge, BestOfViews)
+"""What networks for hulls are made of."""
+
 ROWS: dict[str, tuple[Row | Literal["unlearned"], tuple[float, ...] | None]] = {
     "Baseline": ("baseline", (81.3, 65.6, 41.5, 13.5)),
     "DiCoNet Random Split": ("random", (59.8, 37.0, 23.5, 10.29)),
@@ -124,11 +128,13 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
     model = settings.build()
     if settings.row == "baseline":
         return _train_stage(model, settings.baseline, run, quiet)
-    _start_from(model, settings, run, quiet)
     weigh = settings.train.regulariser if settings.row == "diconet_reg" else 0.0
+    last = replace(settings.train, regulariser=weigh)
+    RunFolder(run, last, model, HullTask(), loss_of).check()  # the stages before it take long
+    _start_from(model, settings, run, quiet)
     if settings.first_stage:
         _train_stage(model, replace(settings.first, regulariser=weigh), run / "first", quiet)
-    return _train_stage(model, replace(settings.train, regulariser=weigh), run, quiet)
+    return _train_stage(model, last, run, quiet)
 
 
 def _start_from(model: DiCoNet, settings: Settings, run: Path, quiet: bool) -> None:
@@ -137,15 +143,19 @@ def _start_from(model: DiCoNet, settings: Settings, run: Path, quiet: bool) -> N
         start = find_weights(settings.init)
     else:
         start = train_model(replace(settings, row="baseline"), run / "baseline", quiet)
-    try:
-        cast(nn.Module, model.merge).load_state_dict(cast(nn.Module, start.merge).state_dict())
-    except (RuntimeError, AttributeError) as error:
-        raise ValueError(
-            f"init must have a merge of width {settings.width} with {settings.attention} attention;"
-            f" {settings.init} does not fit."
-        ) from error
+    fit(
+        cast(nn.Module, model.merge),
+        {} if start.merge is None else start.merge.state_dict(),
+        f"init must have a merge of width {settings.width} with {settings.attention} attention;"
+        f" {settings.init} does not fit",
+    )
     if isinstance(model.split, SetSplit) and isinstance(start.split, SetSplit):
-        model.split.load_state_dict(start.split.state_dict())
+        fit(
+            model.split,
+            start.split.state_dict(),
+            f"init must have a split of {settings.split_layers} layers of {settings.split_width};"
+            f" {settings.init} does not fit",
+        )
 
 
 def _train_stage(model: DiCoNet, config: TrainConfig, run: Path, quiet: bool) -> DiCoNet:
@@ -211,16 +221,22 @@ def evaluate(
     ]
 
 
-def train_all(runs: Path) -> None:
-    """Trains the rows anew, one folder of `runs` each; all start from their baseline's merge."""
+def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
+    """Trains the rows anew, one folder of `runs` each; all start from their baseline's merge.
+
+    Gives what finds them by the names of their weights; the triple merge's are the shipped ones.
+    """
+    names = [f"{block.prefix}_{row}" for block in BLOCKS.values() for row in get_args(Row)]
+    folders = {name: runs / name for name in names}
     for preset, block in BLOCKS.items():
         settings = read_settings(Settings, "hull", preset, [])
-        start = runs / f"{block.prefix}_baseline"
-        train_model(replace(settings, row="baseline"), start)
+        start = folders[f"{block.prefix}_baseline"]
+        train_model(replace(settings, row="baseline"), start, quiet)
         for row in get_args(Row):
             if row != "baseline":
                 begun = replace(settings, row=row, init=str(start / "weights.safetensors"))
-                train_model(begun, runs / f"{block.prefix}_{row}")
+                train_model(begun, folders[f"{block.prefix}_{row}"], quiet)
+    return from_runs(folders)
 
 
 def reproduce(
@@ -242,7 +258,7 @@ def reproduce(
     seeing = DiCoNet(model.split, BestOfViews(cast(nn.Module, model.merge)), model.growth)
     for size, (sets, target) in _fixed_test(SIZES, max(1, num_sets // 32), seed + 1).items():
         records += _cells(MANY_VIEWS, size, _measure(seeing, sets, target), None)
-    return records + hull_triples.reproduce(num_sets=num_sets, seed=seed)
+    return records + hull_triples.reproduce(num_sets=num_sets, seed=seed, find=find)
 
 
 def _cells(

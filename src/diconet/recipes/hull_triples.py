@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -177,9 +177,11 @@ def evaluate(
     ]
 
 
-def reproduce(*, num_sets: int = 4_096, seed: int = 0) -> list[dict[str, Any]]:
+def reproduce(
+    *, num_sets: int = 4_096, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
+) -> list[dict[str, Any]]:
     """The extra row for the paper's hull table: its sizes, and larger ones on fewer sets."""
-    model = shipped(DEFAULT_MODEL)
+    model = find(DEFAULT_MODEL)
     counts = dict.fromkeys(SIZES, num_sets)
     counts |= {size: max(1, min(num_sets, 500_000 // size)) for size in LARGE_SIZES}
     return [

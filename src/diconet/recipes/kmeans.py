@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import log2
@@ -18,6 +18,7 @@ from diconet.recipes.kmeans_table import (
     DEFAULT_MODEL,
     SIZES,
     Data,
+    cifar_folder,
     evaluate,
     points_of,
     reproduce,
@@ -28,10 +29,11 @@ from diconet.splits.sweep import SweepSplit
 from diconet.tasks.kmeans import Gaussian, KMeansTask, OneOf, Parts, Patches
 from diconet.train import Estimator, TrainConfig, train
 from diconet.tree import Growth
-from diconet.weights import find, save
+from diconet.weights import from_runs, save, start_from
 
 __all__ = [
     "DEFAULT_MODEL",
+    "PARTS",
     "SIZES",
     "Settings",
     "evaluate",
@@ -42,6 +44,9 @@ __all__ = [
 ]
 
 Network = Literal["sweep", "graph", "softmax"]
+
+PARTS = (SweepSplit, GraphSplit, SoftmaxLabels)
+"""What networks for k-means are made of."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
     run = Path(run)
     model = settings.build()
     if settings.init is not None:
-        model.load_state_dict(find(settings.init).state_dict())
+        start_from(model, settings.init, "init")
     if settings.lean is not None:
         model.split.lean_to(settings.lean)  # type: ignore[operator]
     if settings.first_stage:
@@ -160,20 +165,38 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
     return model
 
 
-def train_all(runs: Path) -> None:
-    """Trains every network of the table anew, one folder of `runs` each."""
+def train_all(
+    runs: Path, *, quiet: bool = False, cifar: str | Path | None = None
+) -> Callable[[str], DiCoNet]:
+    """Trains every network of the table anew, one folder of `runs` each.
+
+    Gives what finds them by the names of their weights. Where nobody says where CIFAR-10 is, the
+    networks for its patches are the shipped ones.
+    """
     from diconet.presets import read_settings
 
-    for preset in ("start", "small", "gaussian2", "gaussian10", "cifar"):
-        settings = read_settings(Settings, "kmeans", preset, [])
-        if preset == "small":
-            settings = replace(settings, init=str(Path(runs) / "kmeans_start/weights.safetensors"))
-        train_model(settings, Path(runs) / f"kmeans_{preset}")
+    kinds: list[Data] = ["gaussian2", "gaussian10"]
+    images = cifar_folder(cifar)
+    if images is not None:
+        kinds.append("cifar")
+        for phase in ("train", "test"):
+            points_of("cifar", images, phase)  # a wrong folder should not cost hours first
+    start, small = runs / "kmeans_start", runs / "kmeans_small"
+    train_model(read_settings(Settings, "kmeans", "start", []), start, quiet)
+    begun = ["--init", str(start / "weights.safetensors")]
+    train_model(read_settings(Settings, "kmeans", "small", begun), small, quiet)
+    folders = {DEFAULT_MODEL: small}
     baseline = read_settings(Settings, "kmeans", "baseline", [])
-    for data in ("gaussian2", "gaussian10", "cifar"):
+    for kind in kinds:
+        graph = read_settings(Settings, "kmeans", kind, [])
+        folders[f"kmeans_graph_{kind}"] = runs / f"kmeans_{kind}"
+        train_model(replace(graph, cifar=images), runs / f"kmeans_{kind}", quiet)
         for k in CLUSTERS:
-            settings = replace(baseline, data=(data,), stages=(k,))
-            train_model(settings, Path(runs) / f"kmeans_baseline_{data}_k{k}")
+            softmax = replace(baseline, data=(kind,), stages=(k,), cifar=images)
+            folder = runs / f"kmeans_baseline_{kind}_k{k}"
+            folders[f"kmeans_softmax_{kind}_k{k}"] = folder
+            train_model(softmax, folder, quiet)
+    return from_runs(folders)
 
 
 def pictures(model: DiCoNet, folder: Path, *, k: int = 8, seed: int = 3) -> list[Path]:

@@ -21,7 +21,7 @@ from diconet.splits.graph import GraphSplit
 from diconet.splits.softmax import SoftmaxLabels
 from diconet.tasks.kmeans import Gaussian, KMeansTask, Patches, Points
 from diconet.tree import Growth, PartitionTree, fold, grow
-from diconet.weights import shipped, shipped_names
+from diconet.weights import shipped
 
 Data = Literal[
     "gaussian2", "gaussian10", "uneven2", "uneven10", "broad2", "broad5", "cifar", "photographs"
@@ -169,7 +169,8 @@ def columns(cifar: str | None, num_sets: int, seed: int) -> dict[str, tuple[str,
     for number, (title, name) in enumerate(kinds(cifar).items()):
         points = points_of(name, cifar, "test")
         for k in CLUSTERS:
-            rng = torch.Generator().manual_seed(1_000_003 * (seed + 1) + 101 * number + k)
+            drawn = 1_000_003 * (seed + 1) + 101 * number + k
+            rng = torch.Generator().manual_seed(drawn % 2**63)
             size = 20 * k if name.startswith("gaussian") else _PATCHES
             sets = KMeansTask(points, (k,)).sample(num_sets, size, rng=rng)
             made[f"{title} k={k}"] = (name, sets)
@@ -207,9 +208,13 @@ def evaluate(
 
 
 def reproduce(
-    *, num_sets: int = 1_000, seed: int = 0, cifar: str | Path | None = None
+    *,
+    num_sets: int = 1_000,
+    seed: int = 0,
+    cifar: str | Path | None = None,
+    find: Callable[[str], DiCoNet] = shipped,
 ) -> list[dict[str, Any]]:
-    """The paper's table from the shipped weights, and our own rows and controls below it.
+    """The paper's table, and our own rows and controls below it; `find` gets networks by name.
 
     Every figure is mean cost over mean cost. `cifar` names the folder of CIFAR-10; where neither it
     nor the environment does, those columns are of photographs, and have no figure of the paper's.
@@ -219,7 +224,7 @@ def reproduce(
     for number, (column, (data, sets)) in enumerate(columns(folder, num_sets, seed).items()):
         lloyd = costs(references.lloyd, sets)[0].mean()
         recursive = costs(references.recursive_lloyd, sets)[0].mean()
-        for way in rows(data, int(sets.context[0, 0])):
+        for way in rows(data, int(sets.context[0, 0]), find):
             for row, found in costs_by_row(way, sets, lloyd=LLOYD_STEPS).items():
                 cost, after = (costs.mean() for costs in found)
                 cells = {f"{row} / Lloyd": cost / lloyd}
@@ -236,19 +241,14 @@ def reproduce(
     return sorted(records, key=lambda record: order.index(record["row"]))
 
 
-def rows(data: str, k: int) -> list[Ways]:
-    """What a column is measured with: shipped networks, and controls that learn nothing."""
+def rows(data: str, k: int, find: Callable[[str], DiCoNet]) -> list[Ways]:
+    """What a column is measured with: learned networks, and controls that learn nothing."""
     kind = "cifar" if data == "photographs" else data
-    found: list[Ways] = []
-    baseline, graph = f"kmeans_softmax_{kind}_k{k}", f"kmeans_graph_{kind}"
-    if baseline in shipped_names():
-        found.append(_alone("Baseline", labels_by(shipped(baseline))))
-    if graph in shipped_names():
-        found.append(before_and_after_exchange("DiCoNet", shipped(graph)))
     halved, by_points = references.min_cost("halved"), references.min_cost("proportional")
     return [
-        *found,
-        before_and_after_exchange(_OURS, shipped(DEFAULT_MODEL)),
+        _alone("Baseline", labels_by(find(f"kmeans_softmax_{kind}_k{k}"))),
+        before_and_after_exchange("DiCoNet", find(f"kmeans_graph_{kind}")),
+        before_and_after_exchange(_OURS, find(DEFAULT_MODEL)),
         before_and_after_exchange("Min-cost cut, budget halved", halved),
         before_and_after_exchange("Min-cost cut, budget by points", by_points),
         _alone("Min-cost cut, best-first", labels_by(halved, best_first=True)),

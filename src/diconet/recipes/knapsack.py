@@ -24,11 +24,13 @@ from diconet.splits.walk_search import LEFT, beam_of_walks, best_of_walks
 from diconet.tasks.knapsack import KnapsackTask, proven_gap
 from diconet.train import TrainConfig, train
 from diconet.tree import Growth
-from diconet.weights import find as find_weights
-from diconet.weights import shipped
+from diconet.weights import from_runs, shipped, start_from
 
 SIZES = (50, 100, 200)
 DEFAULT_MODEL = "knapsack"
+PARTS = (PackMerge,)
+"""What networks for knapsacks are made of."""
+
 MAX_SPLITS = 9
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     "Baseline": {
@@ -84,10 +86,10 @@ class Settings:
 
 def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
     """Trains a network from the reward alone, in the folder `run`."""
-    test = {size: _Test.of(size, 64, seed=9) for size in SIZES}
     model = settings.build()
     if settings.init is not None:
-        model.load_state_dict(find_weights(settings.init).state_dict())
+        start_from(model, settings.init, "init")
+    test = {size: _Test.of(size, 64, seed=9) for size in SIZES}
 
     def ratios(model: DiCoNet) -> dict[str, float]:
         model.eval()
@@ -113,7 +115,7 @@ class _Test:
     @classmethod
     def of(cls, size: int, num_sets: int, seed: int) -> _Test:
         task = KnapsackTask()
-        rng = torch.Generator().manual_seed(1_000_003 * seed + size)
+        rng = torch.Generator().manual_seed((1_000_003 * seed + size) % 2**63)
         sets = task.sample(num_sets, size, rng=rng)
         return cls(sets, task.reward(sets, task.oracle(sets)))
 
@@ -199,11 +201,21 @@ def evaluate(
     return records
 
 
-def train_all(runs: Path) -> None:
-    """Trains every network of the table anew, one folder of `runs` each."""
-    for preset in ("baseline", "paper", "small"):
-        settings = read_settings(Settings, "knapsack", preset, [])
-        train_model(settings, Path(runs) / f"knapsack_{preset}")
+def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
+    """Trains every network of the table anew, one folder of `runs` each.
+
+    Gives what finds them by the names of their weights.
+    """
+    folders = {preset: runs / f"knapsack_{preset}" for preset in ("baseline", "paper", "small")}
+    for preset, folder in folders.items():
+        train_model(read_settings(Settings, "knapsack", preset, []), folder, quiet)
+    return from_runs(
+        {
+            "knapsack_baseline": folders["baseline"],
+            "knapsack_paper": folders["paper"],
+            DEFAULT_MODEL: folders["small"],
+        }
+    )
 
 
 def reproduce(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from diconet.merges.length import LengthMerge
 from diconet.merges.pair_net import PairNet
 from diconet.merges.pairs import NODE_INPUTS, PairMerge, PairSplit
 from diconet.model import DiCoNet
+from diconet.presets import read_settings
 from diconet.sets import SetBatch
 from diconet.solve.tsp import Tour, tsp
 from diconet.splits.across import AcrossSplit
@@ -26,10 +27,13 @@ from diconet.tours.metric import Metric
 from diconet.tours.near import near_lists
 from diconet.train import TrainConfig, train
 from diconet.tree import Growth
-from diconet.weights import find, shipped
+from diconet.weights import find as find_weights
+from diconet.weights import from_runs, shipped, start_from
 
 SIZES = (10, 20, 40, 80)
 DEFAULT_MODEL = "tsp"
+PARTS = (EdgeMerge, PairMerge, LengthMerge)
+"""What networks for tours are made of."""
 
 
 def _default_training() -> TrainConfig:
@@ -83,7 +87,7 @@ def build(settings: Settings) -> DiCoNet:
     else:
         model = _paper_network(settings)
     if settings.start is not None:
-        model.load_state_dict(find(settings.start).state_dict())
+        start_from(model, settings.start, "start")
     return model
 
 
@@ -93,9 +97,14 @@ def _pair_net(settings: Settings, edge_inputs: int) -> PairNet:
 
 def _paper_network(settings: Settings) -> DiCoNet:
     """DiCoNet as in appendix C: two networks of its own around a reference at the leaves."""
-    trained = find(settings.leaf).merge
+    trained = find_weights(settings.leaf).merge
     if not isinstance(trained, PairMerge):
         raise ValueError(f"leaf must be a network over pairs; got {settings.leaf!r}.")
+    if trained.leaf.config["width"] != settings.width:
+        raise ValueError(
+            f"leaf must be a network of width {settings.width}; {settings.leaf} is of width"
+            f" {trained.leaf.config['width']}."
+        )
     merge = PairMerge(trained.leaf, _pair_net(settings, 3))
     merge.leaf_head.load_state_dict(trained.leaf_head.state_dict())
     _start_as(merge)
@@ -129,8 +138,23 @@ def labels(settings: Settings) -> TourBook:
 
 def train_model(settings: Settings, run: str | Path | None = None, quiet: bool = False) -> DiCoNet:
     """Trains a network on labelled instances."""
+    model = build(settings)  # first: a start that does not fit should not wait for labels
     book = labels(settings)
-    return train(build(settings), book, settings.train, oracle=book.oracle, run=run, quiet=quiet)
+    return train(model, book, settings.train, oracle=book.oracle, run=run, quiet=quiet)
+
+
+def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
+    """Trains every network of the table anew, one folder of `runs` each, the first for the others.
+
+    Gives what finds them by the names of their weights.
+    """
+    first = str(runs / "tsp_bs1" / "weights.safetensors")
+    begun = {"bs2": ["--start", first], "paper": ["--leaf", first]}
+    for preset in ("bs1", "bs2", "paper", "small"):
+        settings = read_settings(Settings, "tsp", preset, begun.get(preset, []))
+        train_model(settings, runs / f"tsp_{preset}", quiet)
+    named = {name: runs / name for name in _SHIPPED.values()}
+    return from_runs({**named, DEFAULT_MODEL: runs / "tsp_small"})
 
 
 def control() -> DiCoNet:
@@ -149,7 +173,8 @@ class Exam:
     def of(cls, size: int, num_sets: int, seed: int) -> Exam:
         """Fresh uniform instances, solved by fast-tsp in a time that grows with their size."""
         task = TspTask(seconds=0.02 + 0.001 * size)
-        sets = task.sample(num_sets, size, rng=torch.Generator().manual_seed(1_000 * seed + size))
+        rng = torch.Generator().manual_seed((1_000 * seed + size) % 2**63)
+        sets = task.sample(num_sets, size, rng=rng)
         return cls(sets, task.oracle(sets))
 
     def grade(self, found: Sequences) -> dict[str, float]:
@@ -260,15 +285,17 @@ With 200 of them refined both find the optimum up to 40 cities; with one, the di
 """
 
 
-def reproduce(*, num_sets: int = 1_000, seed: int = 0) -> list[dict[str, Any]]:
-    """The paper's table from the shipped weights, then our own rows and the control's."""
+def reproduce(
+    *, num_sets: int = 1_000, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
+) -> list[dict[str, Any]]:
+    """The paper's table, then our own rows and the control's; `find` gets networks by name."""
     exams = {size: Exam.of(size, num_sets, seed) for size in SIZES}
     records: list[dict[str, Any]] = []
     for row, name in _SHIPPED.items():
-        model = shipped(name)
+        model = find(name)
         for size, exam in exams.items():
             records += _cells(row, size, exam.grade(beamed(model, exam)))
-    models = {"tsp": shipped("tsp"), "length": control()}
+    models = {"tsp": find(DEFAULT_MODEL), "length": control()}
     for row, (which, refine) in _GREEDY.items():
         for size, exam in exams.items():
             records += _cells(row, size, exam.grade(greedy(models[which], exam, refine)))

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from diconet.model import DiCoNet
-from diconet.weights import find
+from diconet.weights import find, shipped
 
 
 def as_network(
@@ -29,7 +29,7 @@ def as_network(
         return model.to(place).eval()
     if model is not None and not isinstance(model, str | Path):
         raise ValueError(f"model must be a name, a file or a DiCoNet; got {type(model).__name__}.")
-    network = find(default if model is None else model)
+    network = shipped(default) if model is None else find(model)
     if not isinstance(network.split, parts) and not isinstance(network.merge, parts):
         made_of = f"{type(network.split).__name__} and {type(network.merge).__name__}"
         raise ValueError(f"model must be a network for {task}; {model} is of {made_of}.")
