@@ -20,6 +20,9 @@ from safetensors.torch import save_file
 
 import diconet
 from diconet.cli import main
+from diconet.model import DiCoNet
+from diconet.splits.graph import GraphSplit
+from diconet.tree import Growth
 from tests.tiny import NETWORKS, save_networks
 
 SQUARE = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
@@ -59,6 +62,7 @@ API = [
     ("kmeans", (SQUARE, [1, 2]), "k must be one number or 1, one an array; got 2"),
     ("kmeans", ([[0.0, INF]], 1), r"points must be finite; got inf at \(0, 1\)"),
     ("kmeans", (np.zeros((3, 0)), 1), r"points must have at least 1 column; got shape \(3, 0\)"),
+    ("kmeans", ([np.zeros((4, 2)), np.zeros((4, 3))], 2), r"shape \(n, 2\); got \(4, 3\)"),
     ("kmeans", ([], 1), r"points must have shape \(n, d\); got \(0,\)"),
     ("knapsack", ([1, 2], [1, -1], 3), "weights must be at least 0; got -1.0 at 1"),
     ("knapsack", ([1, 2], [1, 1], -3), "capacity must be one number of at least 0; got -3"),
@@ -66,6 +70,13 @@ API = [
     ("knapsack", ([1, NAN], [1, 1], 3), r"values must be finite; got nan at \(1,\)"),
     ("knapsack", ([1, 2], [1, 1], NAN), "capacity must be finite; got nan"),
     ("knapsack", (5, [1], 3), r"values must have shape \(n,\); got \(\)"),
+    ("knapsack", ([1, 2], [10**400, 3], 5), "weights must be numbers; got list: int too large"),
+    ("knapsack", ([1, 2], [1, 3], 10**400), "capacity must be numbers; got int: int too large"),
+    (
+        "knapsack",
+        ([1e308, 1e308], [1, 1], 5),
+        "values must add up to less than 1.8e.308; got a lar",
+    ),
     ("tsp", ([[0, 0], [NAN, 1]],), r"cities must be finite; got nan at \(1, 0\)"),
     ("tsp", ([[0, 0, 0]],), r"cities must have shape \(n, 2\); got \(1, 3\)"),
     ("tsp", (np.zeros((0, 2)),), "cities must hold at least 1 rows; got 0"),
@@ -156,7 +167,9 @@ def test_a_network_of_another_task_is_refused(
         refused(capsys, ["solve", task, file, "--model", weights[other]], message)
 
 
-@pytest.mark.parametrize("option", [{"seed": 1.5}, {"device": "abacus"}, {"model": 3}])
+@pytest.mark.parametrize(
+    "option", [{"seed": 1.5}, {"seed": -5}, {"seed": 10**23}, {"device": "abacus"}, {"model": 3}]
+)
 @pytest.mark.parametrize("task", ["hull", "kmeans", "knapsack", "tsp"])
 def test_options_refused_by_the_library(task: str, option: dict[str, Any]) -> None:
     data: dict[str, tuple[Any, ...]] = {
@@ -225,6 +238,7 @@ FILES = [
     ("hull", "a.json", "[[0, 0], [1]]", [], r"every row must be a list .*; a.json has \[1\]"),
     ("hull", "a.json", "[[0, NaN]]", [], "points must be finite; got nan"),
     ("hull", "a.json", '[[0, "b"]]', [], "every cell must be a number; a.json has 'b' in row 1"),
+    ("hull", "a.csv", f"0,{10**400}\n", [], "every number must be in the range of float64; a.csv"),
     ("hull", "a.csv", "0,0\n", ["--columns", "a,b"], "--columns must be among 1 to 2; got 'a'"),
     ("hull", "a.csv", "0,0\n", ["--k", "2"], "--k must go with kmeans; got hull"),
     ("kmeans", "a.csv", "0,0\n1,1\n", [], "k must be given, as --k .*; a.csv has none"),
@@ -255,6 +269,8 @@ FILES = [
     ("tsp", "a.csv", "0,0\n", ["--refine", "3opt"], "--refine must be one of none, 2opt, lk"),
     ("tsp", "a.csv", "0,0\n", ["--optimum", "0"], "--optimum must be above 0; got 0"),
     ("tsp", "a.csv", "0,0\n", ["--seed", "x"], "--seed must be a whole number; got 'x'"),
+    ("tsp", "a.csv", "0,0\n", ["--seed", f"{10**23}"], r"seed must be .* from 0 to 2\*\*63 - 1"),
+    ("tsp", "a.csv", "0,0\n", ["--seconds", "nan"], "seconds must be a finite number .*; got nan"),
 ]
 
 
@@ -290,13 +306,39 @@ def test_files_refused_by_the_command_line(
         (["evaluate", "hull", "--model", "none_such"], "model must be a file or one of"),
         (["evaluate", "hull", "--sizes", "0"], "--sizes must be a whole number of at least 1"),
         (["train", "hull", "--preset", "none_such"], "preset must be a file or one of"),
+        (["train", "kmeans", "--init", "hull"], "init must name weights of this network; hull"),
+        (["train", "tsp", "--start", "hull"], "start must name weights of this network; hull"),
+        (["train", "knapsack", "--init", "hull"], "init must name weights of this network; hull"),
+        (["train", "hull", "--train.seed", "-1"], r"train\.seed must be from 0 to .*; got -1\."),
+        (["evaluate", "hull", "--seed", "-1"], r"--seed must be from 0 to 2\^63 - 1; got -1\."),
+        (
+            ["reproduce", "hull", "--seed", str(2**63)],
+            r"--seed must be from 0 to .*; got 9223.*8\.",
+        ),
         (["bench", "none_such"], "NAME must be one of"),
     ],
 )
 def test_commands_refused(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     refused(capsys, arguments, message)
+
+
+@pytest.mark.parametrize(
+    ("task", "other"),
+    [("hull", "tsp"), ("kmeans", "hull"), ("knapsack", "hull"), ("tsp", "hull"), ("tsp", "kmeans")],
+)
+def test_a_network_of_another_task_is_not_evaluated(
+    task: str, other: str, weights: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for model in (other, weights[other]):
+        command = ["evaluate", task, "--model", model, "--num-sets", "2", "--sizes", "8"]
+        refused(capsys, command, f"model must be a network for {task}; {model} is of")
 
 
 @pytest.mark.parametrize("option", ["--out", "--plot"])
@@ -345,3 +387,11 @@ def test_an_empty_standard_input_is_refused(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     refused(capsys, ["solve", "hull", "-"], "FILE must hold numbers; stdin is empty")
+
+
+def test_a_network_for_points_of_another_width_is_refused() -> None:
+    torch.manual_seed(0)
+    model = DiCoNet(GraphSplit(10, width=4, num_layers=1), growth=Growth())
+    with pytest.raises(ValueError, match=r"shape \(n, 10\) for this model; got \(4, 2\)"):
+        solve("kmeans", SQUARE, 2, model=model)
+    assert len(solve("kmeans", np.eye(10), 2, model=model).centers) == 2

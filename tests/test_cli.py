@@ -12,7 +12,7 @@ import pytest
 
 import diconet
 from diconet.cli import main
-from diconet.cli.show import cell
+from diconet.cli.show import cell, json_text
 from diconet.io.tsplib import read_tour
 from tests.tiny import save_networks
 
@@ -225,3 +225,104 @@ def test_cifar_goes_to_kmeans_only(
     assert (
         f"cifar must be a folder that holds test_batch; got {tmp_path}" in capsys.readouterr().err
     )
+
+
+def test_what_is_no_number_is_null(
+    weights: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "far.csv").write_text("0,0\n1e200,0\n1e200,1e200\n")
+    file = str(tmp_path / "far.csv")
+    command = ["solve", "hull", file, "--repair", "--model", weights["hull"]]
+    text = printed(capsys, *command, "--json", "--out", str(tmp_path / "a.json"))
+    for found in (text, (tmp_path / "a.json").read_text()):
+        assert json.loads(found, parse_constant=pytest.fail)[0]["value"] is None
+    rows = json.loads(json_text([{"a": float("nan"), "b": 1.5, "c": [1], "d": float("-inf")}]))
+    assert rows == [{"a": None, "b": 1.5, "c": [1], "d": None}]
+
+
+def test_an_empty_knapsack_in_a_file(
+    weights: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text('{"value": [], "weight": [], "capacity": 3}')
+    command = ["solve", "knapsack", str(tmp_path / "a.json"), "--model", weights["knapsack"]]
+    assert records(capsys, *command)[0]["chosen"] == []
+
+
+def test_help_of_a_benchmark_is_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "diconet bench NAME --help lists them" in printed(capsys, "bench", "--help")
+    asked: list[Any] = []
+
+    def run(command: list[Any], check: bool) -> subprocess.CompletedProcess[bytes]:
+        asked.extend(command[2:])
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(SystemExit, match="0"):
+        main(["bench", "engine", "-h"])
+    with pytest.raises(SystemExit, match="0"):
+        main(["bench", "engine", "--json", "--grow", "5"])
+    assert asked == ["--help", "--json", "--grow", "5"]
+
+
+def test_a_file_called_as_a_task_does_not_hide_its_network(
+    points: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("hull", "hull_diconet_reg"):
+        Path(name).touch()
+    (found,) = records(capsys, "solve", "hull", points)
+    assert found["indices"] == diconet.convex_hull(POINTS).indices.tolist()
+    for model in ([], ["--model", "hull"]):
+        assert records(capsys, "evaluate", "hull", "--sizes", "5", "--num-sets", "2", *model)
+
+
+def test_json_has_null_where_there_is_no_number(
+    weights: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two points have no area, and no ratio of areas."""
+    command = ["evaluate", "hull", "--model", weights["hull"], "--sizes", "2", "--num-sets", "2"]
+    text = printed(capsys, *command, "--json")
+    found = {r["metric"]: r["value"] for r in json.loads(text, parse_constant=pytest.fail)}
+    assert found["area"] is None
+    assert found["accuracy"] == 100
+    assert "nan" in printed(capsys, *command)
+
+
+@pytest.mark.parametrize("task", ["kmeans", "knapsack", "tsp"])
+def test_the_largest_seed_is_a_seed(
+    task: str, weights: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = "knapsack" if task == "knapsack" else weights[task]  # to evaluate, it must merge
+    command = ["evaluate", task, "--model", model, "--sizes", "10", "--num-sets", "1"]
+    assert records(capsys, *command, "--seed", str(2**63 - 1))
+
+
+def test_runs_are_named_after_task_preset_and_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for task in ("hull", "kmeans"):
+        monkeypatch.setattr(f"diconet.recipes.{task}.train_model", lambda *_: None)
+    assert "runs/hull_plain_random/w" in printed(
+        capsys, "train", "hull", "--preset", "plain", "--row", "random"
+    )
+    assert "runs/hull_small_diconet_reg/w" in printed(capsys, "train", "hull")
+    assert "runs/kmeans_start/w" in printed(capsys, "train", "kmeans", "--preset", "start")
+    assert "mine/w" in printed(capsys, "train", "hull", "--run", "mine")
+
+
+def test_a_run_is_not_resumed_on_other_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--train.batch_size", "1", "--train.min_size", "40", "--train.max_size", "40"]
+    command = ["train", "kmeans", "--preset", "start", "--run", str(tmp_path), "--quiet", *small]
+    data = ["--data", "[gaussian2, gaussian2]"]
+    main([*command, *data, "--train.steps", "1"])
+    with pytest.raises(SystemExit) as caught:
+        main([*command, "--data", "[gaussian2, gaussian10]", "--train.steps", "2"])
+    assert caught.value.code == 2
+    expected = "task.tasks[1].points.num_features must stay 2 to resume the run in"
+    assert expected in capsys.readouterr().err
+    main([*command, *data, "--train.steps", "2"])

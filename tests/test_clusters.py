@@ -7,6 +7,7 @@ from sklearn.cluster import KMeans
 
 from diconet.clusters import cost_of, lloyd_steps, move_gains, node_cost
 from diconet.sets import SetBatch
+from tests.elsewhere import Elsewhere
 
 
 def test_cost_of_a_hand_made_partition() -> None:
@@ -72,3 +73,11 @@ def test_labels_of_one_set_do_not_hang_on_its_neighbours() -> None:
     labels[:5] = torch.arange(5)
     together = lloyd_steps(SetBatch.of([one, two]), labels, 3)[:20]
     assert together.tolist() == lloyd_steps(SetBatch.of([one]), labels[:20], 3).tolist()
+
+
+def test_points_may_lie_on_another_device() -> None:
+    sets = SetBatch.of([torch.rand(n, 2) for n in (9, 30)])
+    labels = sets.position % 3
+    with Elsewhere():
+        lloyd_steps(sets, labels, 2)
+        node_cost(sets)

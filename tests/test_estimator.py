@@ -60,7 +60,7 @@ def test_random_state_draws_and_its_absence_does_not(model: DiCoNet) -> None:
     assert len({tuple(labels(state)) for state in range(4)}) > 1
 
 
-@pytest.mark.parametrize("k", [0, 9])
-def test_a_wrong_number_of_clusters_is_named(k: int, model: DiCoNet) -> None:
-    with pytest.raises(ValueError, match=r"must be (a whole number|at most).*got .*"):
+@pytest.mark.parametrize("k", [0, 9, "a", 2.5, None])
+def test_a_wrong_number_of_clusters_is_named(k: object, model: DiCoNet) -> None:
+    with pytest.raises(ValueError, match=r"^n_clusters must be (a whole number|at most).*got .*"):
         clone(DiCoKMeans(k, model=model)).fit(np.random.default_rng(0).random((8, 2)))

@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 import torch
 
 from diconet.merges import TripleMerge
+from diconet.merges.length import LengthMerge
+from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
+from diconet.solve.hull import Hull, convex_hull
 from diconet.solve.knapsack import Packing
 from diconet.solve.solution import Partitions
+from diconet.solve.tsp import Tour, tsp
 from diconet.splits import RandomSplit
+from diconet.splits.across import AcrossSplit
 from diconet.stages import LEFT, call_of, chosen_levels, hull_stages, stable_parts, stages_of
 from diconet.tree import Growth, fold_levels, grow
+from tests.tiny import hull_network
 
 
 def test_one_child_goes_by_its_parents_number() -> None:
@@ -69,3 +78,42 @@ def test_a_knapsack_fills_call_by_call() -> None:
     ]
     assert stages[0].parts.tolist() == [1, LEFT, LEFT, LEFT]
     assert stages[1].parts.tolist() == [0, LEFT, 1, LEFT]
+
+
+def test_parts_are_answered_by_the_network_that_answered_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points = np.random.default_rng(0).random((30, 2))
+    asked: list[object] = []
+
+    def spied(*arguments: Any, **options: Any) -> Any:
+        asked.append(options["model"])
+        return convex_hull(*arguments, **options)
+
+    monkeypatch.setattr("diconet.stages.convex_hull", spied)
+    first, second = hull_network(), hull_network()
+    hull = convex_hull(points, model=first)
+    assert isinstance(hull, Hull)
+    hull.plot_levels()
+    assert asked
+    assert all(model is first for model in asked)
+    asked.clear()
+    stages_of(hull, model=second)
+    assert all(model is second for model in asked)
+
+
+def test_parts_of_a_tour_are_measured_as_the_tour_is() -> None:
+    """Two parts; in GEO a degree of latitude is worth more than one of longitude this far north."""
+    rng = np.random.default_rng(0)
+    cities = rng.random((24, 2)) * [3.0, 60.0] + [80.0, 0.0]
+    tree = Partitions((np.arange(24) % 2 == 1)[None])
+    plain = DiCoNet(AcrossSplit(), LengthMerge(), depth=0)
+    whole = Tour(1.0, tree, cities, np.arange(24), None, "GEO", model=plain)
+    (leaves,) = [stage for stage in stages_of(whole) if len(stage.cycles) == 2]
+    for _, rows in leaves.cycles:
+        own = tsp(cities[np.sort(rows)], metric="GEO", model=plain)
+        assert isinstance(own, Tour)
+        assert np.array_equal(np.sort(rows)[own.tour], rows)
+        flat = tsp(cities[np.sort(rows)], model=plain)
+        assert isinstance(flat, Tour)
+        assert not np.array_equal(flat.tour, own.tour)

@@ -119,3 +119,24 @@ def test_ports_have_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["web", "--port", "65536"])
     assert "--port must be at most 65535; got 65536." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**63)])
+def test_seeds_have_limits(client: TestClient, seed: str) -> None:
+    assert client.get("/api/sample", params={"task": "tsp", "seed": seed}).status_code == 422
+
+
+@needs("knapsack")
+def test_values_beyond_all_bounds_are_refused(client: TestClient) -> None:
+    body = {"task": "knapsack", "points": [[1, 1e308], [1, 1e308]], "capacity": 5}
+    reply = client.post("/api/solve", json=body)
+    assert reply.status_code == 422
+    assert reply.json()["detail"].startswith("values must add up to less than")
+
+
+@needs("hull")
+def test_a_value_beyond_all_bounds_is_null(client: TestClient) -> None:
+    body = {"task": "hull", "points": [[0, 0], [1e200, 0], [1e200, 1e200]]}
+    reply = client.post("/api/solve", json=body)
+    assert reply.status_code == 200
+    assert reply.json()["value"] is None

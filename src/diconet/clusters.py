@@ -67,7 +67,7 @@ def lloyd_steps(sets: SetBatch, labels: Int[Tensor, "items"], steps: int) -> Int
             part = slice(low, low + block)
             centres = mean.reshape(len(sets), width, -1)[sets.owner[part]]
             far = (x[part, None] - centres).square().sum(2)
-            far[torch.arange(width) >= k[sets.owner[part], None]] = torch.inf
+            far[torch.arange(width, device=k.device) >= k[sets.owner[part], None]] = torch.inf
             nearest[part] = far.argmin(1)
         after = torch.bincount(sets.owner * width + nearest, minlength=len(count))
         emptied = ((after == 0) & (count > 0)).reshape(len(sets), width).any(1)

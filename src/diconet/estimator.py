@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from diconet.model import DiCoNet
+from diconet.solve.inputs import check_count
 from diconet.solve.kmeans import Clusters, kmeans
 
 
@@ -48,6 +49,7 @@ class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore
     def fit(self, X: Any, y: Any = None) -> DiCoKMeans:
         """Parts the rows of X into `n_clusters`."""
         X = validate_data(self, X, dtype=np.float64)
+        check_count(self.n_clusters, "n_clusters", least=1)
         if len(X) < self.n_clusters:
             raise ValueError(
                 f"n_clusters must be at most n_samples={len(X)}; got n_clusters={self.n_clusters}."

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from diconet.model import DiCoNet
 from diconet.segments import index_of
 from diconet.solve.hull import Hull, convex_hull
 from diconet.solve.kmeans import Clusters
 from diconet.solve.knapsack import Packing
-from diconet.solve.solution import Labels, Solution
+from diconet.solve.solution import Labels, Model, Solution
 from diconet.solve.tsp import Tour, tsp
 from diconet.tree import PartitionTree
 
@@ -35,12 +34,10 @@ class Stage:
     marks: np.ndarray | None = None
 
 
-def stages_of(
-    solution: Solution, *, model: str | DiCoNet | None = None, most: int = 6
-) -> list[Stage]:
+def stages_of(solution: Solution, *, model: Model = None, most: int = 6) -> list[Stage]:
     """The steps from the whole to the parts and back; of a deep tree, only so many levels.
 
-    A part's own answer is what the same network says of its points alone.
+    A part's own answer is what the same network (or `model`) says of its points alone.
     """
     if isinstance(solution, Packing):
         return _packing(solution)
@@ -51,13 +48,13 @@ def stages_of(
         final = Stage("answer", _like(solution.labels, last), marks=solution.centers)
         return [*down, final]
     up = [
-        Stage(name, parts, _cycles(solution, parts, model), None)
+        Stage(name, parts, _cycles(solution, parts, solution.model if model is None else model))
         for name, parts in reversed(levels)
     ]
     return [*down[1:], *up] if len(down) > 1 else up
 
 
-def conquer_stages(solution: Solution, *, model: str | DiCoNet | None = None) -> list[Stage]:
+def conquer_stages(solution: Solution, *, model: Model = None) -> list[Stage]:
     """Only the steps that build an answer: the way back up, or all of them where nothing merges."""
     stages = stages_of(solution, model=model, most=5)
     built = [stage for stage in stages if stage.cycles]
@@ -136,9 +133,7 @@ def _like(labels: np.ndarray, parts: np.ndarray) -> np.ndarray:
     return renamed
 
 
-def _cycles(
-    solution: Solution, parts: np.ndarray, model: str | DiCoNet | None
-) -> list[tuple[int, np.ndarray]]:
+def _cycles(solution: Solution, parts: np.ndarray, model: Model) -> list[tuple[int, np.ndarray]]:
     """The answer of every part on its own; of the whole, the answer itself."""
     numbers = np.unique(parts).tolist()
     members = [np.flatnonzero(parts == number) for number in numbers]
@@ -152,7 +147,8 @@ def _cycles(
         assert isinstance(solution, Tour)
         if len(numbers) == 1:
             return [(0, solution.tour)]
-        tours = tsp([solution.cities[rows] for rows in members], model=model)
+        cities = [solution.cities[rows] for rows in members]
+        tours = tsp(cities, metric=solution.kind, model=model)
         assert isinstance(tours, list)
         ways = [tour.tour for tour in tours]
     return [(n, rows[way]) for n, rows, way in zip(numbers, members, ways, strict=True)]

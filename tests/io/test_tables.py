@@ -23,6 +23,8 @@ def table(name: str, content: str) -> Table:
         "1,2\n3,4\n",
         "\ufeffx;y\r\n1;2\r\n3;4\r\n",
         "# a comment\n1 2\n\n3   4\n",
+        "# x, y; made by hand\n\n  # twice\n1 2\n3 4\n",
+        "# made by hand\nx;y\n1;2\n3;4\n",
         '"x" , "y"\n"1", "2"\n 3,4',
         "1\t2\n3\t4",
     ],

@@ -112,3 +112,8 @@ def test_a_tour_must_name_every_city(tmp_path: Path) -> None:
     path.write_text("DIMENSION: 3\nTOUR_SECTION\n1\n2\n2\n-1\nEOF\n")
     with pytest.raises(ValueError, match="must name every city once"):
         read_tour(path)
+
+
+def test_a_name_may_end_as_its_file_does(tmp_path: Path) -> None:
+    instance = read_tsp(written(tmp_path, BURMA14.replace("burma14", "burma14.tsp", 1)))
+    assert (instance.name, instance.optimum) == ("burma14", 3323)

@@ -5,13 +5,14 @@ import pytest
 import torch
 
 from diconet.answers import Sequences
-from diconet.merges.edges import EdgeMerge, EdgeSignal, log_likelihood
+from diconet.merges.edges import EdgeMerge, EdgeSignal, at_roots, log_likelihood
 from diconet.merges.length import LengthMerge
 from diconet.merges.near import NearGraph, edge_features
 from diconet.model import DiCoNet
 from diconet.sets import SetBatch
 from diconet.splits.across import AcrossSplit
 from diconet.tree import Growth
+from tests.elsewhere import Elsewhere
 
 
 def network(leaf_size: int = 1_000, **options: int) -> DiCoNet:
@@ -174,3 +175,16 @@ def test_few_or_equal_cities_do_no_harm(size: int) -> None:
         answer = network(4)(sets).answer
     assert bool(torch.isfinite(answer.logits).all())
     assert [sorted(tour.tolist()) for tour in answer.solution.unpack()] == [list(range(size))] * 2
+
+
+def test_cities_may_lie_on_another_device() -> None:
+    sets = cities(30, 1, 12)
+    graph = NearGraph.of(sets, 4)
+    signal = EdgeSignal(sets, graph, torch.zeros(graph.neighbour.shape))
+    target = Sequences(sets.position, sets.sizes)
+    with Elsewhere():
+        same = NearGraph.of(sets, 4)
+        edge_features(sets.items[:9], same.within(sets.index[:9]))
+        at_roots(sets, sets, same, signal.logits).candidates()
+        log_likelihood(signal, target)
+    assert torch.equal(same.reverse, graph.reverse)

@@ -11,6 +11,7 @@ from diconet.model import DiCoNet
 from diconet.sets import SetBatch
 from diconet.tasks.tsp import TspTask
 from diconet.weights import shipped
+from tests.elsewhere import Elsewhere
 from tests.tours.test_search import edges_of
 
 
@@ -144,3 +145,20 @@ def test_a_reference_cannot_merge() -> None:
     model = DiCoNet(PairSplit(net()), PairMerge(net()), depth=1)
     with pytest.raises(ValueError, match="a tree with cuts needs a merge network; got none"):
         model(cities(8))
+
+
+def test_every_pair_is_a_candidate() -> None:
+    sets = cities(3, 1, 2)
+    scores = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    found = PairSignal(Pairs.of(sets), scores).candidates()
+    edges = [some.tolist() for some, _ in found]
+    assert edges == [[[0, 1], [0, 2], [1, 2]], [], [[0, 1]]]
+    assert [mine.tolist() for _, mine in found] == [[1, 2, 3], [], [4]]
+
+
+def test_pairs_may_lie_on_another_device() -> None:
+    sets = cities(4, 5)
+    signal = PairSignal(Pairs.of(sets), torch.zeros(16))
+    with Elsewhere():
+        assert len(signal.candidates()) == len(list(signal.rows())) == 2
+        handed_up(signal.pairs, signal)

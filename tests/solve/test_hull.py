@@ -114,6 +114,15 @@ def test_a_wrong_answer_is_not_certified_and_can_be_repaired(wrong_net: DiCoNet)
     assert mended.indices.tolist() == hull_of(points).tolist()
 
 
+@pytest.mark.parametrize("scale", [1.7e308, 1e200, 1e-290])
+def test_repair_at_any_scale(scale: float, wrong_net: DiCoNet) -> None:
+    points = cloud("uniform", 100)
+    points = points / np.abs(points).max()
+    mended = convex_hull(points * scale, model=wrong_net, repair=True)
+    assert mended.repaired
+    assert mended.indices.tolist() == hull_of(points).tolist()
+
+
 def test_repair_leaves_a_right_answer_alone(exact_net: DiCoNet) -> None:
     assert not convex_hull(cloud("uniform", 100), model=exact_net, repair=True).repaired
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from jaxtyping import TypeCheckError
 
 import diconet
-from diconet.solve.inputs import is_many
-from tests.tiny import NETWORKS
+from diconet.solve.inputs import check_amount, check_count, check_seed, is_many
+from tests.tiny import NETWORKS, save_networks
 
 POINTS = np.random.default_rng(0).random((12, 2))
 
@@ -96,7 +98,52 @@ def test_knapsacks_of_any_type() -> None:
         ([], False),
         ("points", False),
         (None, False),
+        ([[]], False),
+        ([[[]]], True),
     ],
 )
 def test_one_or_many(values: Any, many: bool) -> None:
     assert is_many(values, dims=2) == many
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, True, "1", 1.0])
+def test_seeds_that_no_generator_takes(seed: Any) -> None:
+    with pytest.raises((ValueError, TypeCheckError), match=r"seed"):
+        check_seed(seed)
+
+
+def test_seeds_that_every_generator_takes() -> None:
+    assert [check_seed(seed) for seed in (None, 0, 2**63 - 1)] == [None, 0, 2**63 - 1]
+    for answer, solve in seeded().items():
+        assert getattr(solve(2**63 - 1), answer) is not None
+
+
+def seeded() -> dict[str, Callable[[int], Any]]:
+    models = {task: make() for task, make in NETWORKS.items()}
+    return {
+        "indices": lambda seed: diconet.convex_hull(POINTS, seed=seed, model=models["hull"]),
+        "labels": lambda seed: diconet.kmeans(POINTS, k=3, seed=seed, model=models["kmeans"]),
+        "chosen": lambda seed: diconet.knapsack([1], [1], 1, seed=seed, model=models["knapsack"]),
+        "tour": lambda seed: diconet.tsp(POINTS, samples=2, seed=seed, model=models["tsp"]),
+    }
+
+
+@pytest.mark.parametrize("value", [-1, 2.5, True, "a", None])
+def test_counts_are_whole_and_large_enough(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"n must be a whole number of at least 0; got "):
+        check_count(value, "n", least=0)
+    assert check_count(np.int32(0), "n", least=0) == 0
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "a", None])
+def test_amounts_are_finite_and_not_negative(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"n must be a finite number of at least 0; got "):
+        check_amount(value, "n")
+    assert check_amount(np.float32(0.5), "n") == 0.5
+
+
+def test_a_network_may_be_a_path(tmp_path: Path) -> None:
+    path = Path(save_networks(tmp_path)["hull"])
+    by_path = diconet.convex_hull(POINTS, model=path)
+    by_name = diconet.convex_hull(POINTS, model=str(path))
+    assert np.array_equal(by_path.indices, by_name.indices)

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
+from diconet.merges.exchange import ExchangeMerge
+from diconet.sets import SetBatch
 from diconet.solve.kmeans import Clusters, kmeans
+from diconet.splits import MedianSplit
+from diconet.tree import Growth, fold, grow
 
 
 def blobs(k: int, each: int = 20, features: int = 2, seed: int = 0) -> np.ndarray:
@@ -87,3 +94,47 @@ def test_more_lloyd_steps_never_cost_more() -> None:
 def test_says_what_is_wrong_with_the_input(points: object, k: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         kmeans(points, k)  # type: ignore[arg-type]
+
+
+def with_outlier(far: float) -> tuple[np.ndarray, float]:
+    """Two clusters one apart and a point far off, and what the best three clusters cost."""
+    rng = np.random.default_rng(0)
+    heaps = [rng.normal(place, 0.01, (20, 2)) for place in (0, 1)]
+    cost = sum(float(np.square(heap - heap.mean(0)).sum()) for heap in heaps)
+    return np.concatenate([*heaps, [[far, far]]]), cost
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6, 1e8, 1e9])
+def test_a_point_far_off_does_not_blur_the_others(far: float) -> None:
+    points, cost = with_outlier(far)
+    found = kmeans(points, 3)
+    assert isinstance(found, Clusters)
+    assert found.value == pytest.approx(cost, rel=1e-4)
+    assert found.reference == pytest.approx(cost, rel=1e-4)
+
+
+def test_an_exchange_that_costs_more_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it may be weighed wrongly, far from a point that is farther off."""
+    points = blobs(4)
+    plain = kmeans(points, 4, exchange=False, lloyd=0)
+    spoilt = fold(ExchangeMerge(), grow(MedianSplit(), SetBatch.of([torch.rand(80, 2)]), Growth()))
+    spoilt = replace(spoilt, leaves=torch.arange(80) % 4)
+    monkeypatch.setattr("diconet.solve.kmeans.fold", lambda *_: spoilt)
+    assert kmeans(points, 4, lloyd=0).value == plain.value  # type: ignore[union-attr]
+
+
+def test_the_widest_and_the_finest_points_there_are() -> None:
+    points = blobs(3) / 20
+    expected = kmeans(points, 3)
+    assert isinstance(expected, Clusters)
+    for scale in (1.7e308, 1e-290):
+        found = kmeans(points * scale, 3)
+        assert isinstance(found, Clusters)
+        assert found.labels.tolist() == expected.labels.tolist()
+        assert found.centers / scale == pytest.approx(expected.centers)
+        assert "100.0% of the variance" in found.quality()
+
+
+def test_k_may_be_an_array() -> None:
+    for k in (np.array(3), np.array([3]), (3,)):
+        assert len(kmeans(blobs(3), k).centers) == 3  # type: ignore[union-attr]

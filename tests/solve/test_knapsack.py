@@ -93,6 +93,12 @@ def test_weightless_items_are_always_taken_and_hopeless_ones_never():
 
 def test_nothing_to_choose_from():
     assert knapsack([], [], 3, model=MODEL).chosen.tolist() == []
+    (alone,) = knapsack([[]], [[]], [3], model=MODEL)
+    assert alone.chosen.tolist() == []
+    for order in (1, -1):
+        items = [[], [1, 2]][::order]
+        found = knapsack(items, items, 5, model=MODEL)[::order]
+        assert [packing.chosen.tolist() for packing in found] == [[], [0, 1]]
     assert knapsack([1.0], [2.0], 1, model=MODEL).gap == 0
     assert knapsack([1.0, 2.0], [1.0, 1.0], 0, model=MODEL).value == 0
 
@@ -148,3 +154,9 @@ def test_wrong_inputs_are_named(arguments, message):
 def test_a_dense_model_says_what_it_cannot_do():
     with pytest.raises(ValueError, match=r"at most 5000 for this model.*got 6000"):
         knapsack(np.ones(6_000), np.ones(6_000), 9, model=PAPER)
+
+
+def test_only_the_values_that_could_be_packed_have_to_add_up():
+    assert knapsack([1e308, 1e308], [1, 9], 5, model=MODEL).value == 1e308
+    assert knapsack([-1e308, -1e308, 2], [1, 1, 1], 5, model=MODEL).value == 2
+    assert knapsack([1, 1], [1e308, 1e308], 1.5e308, model=MODEL).value == 1

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from diconet.io.tsplib import TspInstance, read_tour
 from diconet.merges.edges import EdgeMerge
+from diconet.merges.pair_net import PairNet
+from diconet.merges.pairs import NODE_INPUTS, PairMerge
 from diconet.model import DiCoNet
 from diconet.recipes.tsp import control
 from diconet.solve.tsp import Tour, tsp
 from diconet.splits.across import AcrossSplit
+from diconet.splits.coin import RandomSplit
 from diconet.tours.metric import Metric
 from diconet.tree import Growth
 
@@ -118,7 +121,10 @@ def test_a_file_brings_its_metric_and_optimum(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"refine": "3opt"}, "refine must be one of none, 2opt, lk; got '3opt'"),
-        ({"samples": 0}, "samples must be at least 1; got 0"),
+        ({"samples": 0}, "samples must be a whole number of at least 1; got 0"),
+        ({"kicks": -1}, "kicks must be a finite number of at least 0; got -1"),
+        ({"seconds": float("nan")}, "seconds must be a finite number of at least 0; got nan"),
+        ({"seed": -5}, "seed must be a whole number from 0 to"),
         ({"metric": "MAN_2D"}, "metric must be one of"),
         ({"model": "nobody"}, "nobody"),
     ],
@@ -146,3 +152,25 @@ def test_plot_draws_every_city() -> None:
     assert [len(line.get_xdata()) for line in ax.lines] == [10]  # type: ignore[arg-type]
     assert sum(len(dots.get_offsets()) for dots in ax.collections) == 9  # type: ignore[arg-type]
     plt.close("all")
+
+
+def over_pairs() -> DiCoNet:
+    torch.manual_seed(0)
+    return DiCoNet(RandomSplit(), PairMerge(PairNet(NODE_INPUTS, 1, 4, 1)), depth=0)
+
+
+def test_the_networks_of_the_paper_answer_too() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 17):
+        found = one(rng.random((n, 2)), samples=3, model=over_pairs())
+        assert sorted(found.tour.tolist()) == list(range(n))
+    cities = rng.random((20, 2))
+    best = one(cities, model=control(), refine="lk").value
+    for name in ("tsp_bs1", "tsp_bs2", "tsp_paper"):
+        assert one(cities, model=name).value <= 1.02 * best
+
+
+def test_a_network_over_all_pairs_says_what_it_cannot_do() -> None:
+    cities = np.random.default_rng(0).random((2_001, 2))
+    with pytest.raises(ValueError, match=r"cities must be at most 2000 for this model.*got 2001"):
+        one(cities, model=over_pairs())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from diconet.cli.show import json_text
 from diconet.io.output import check_output, write_whole
 from diconet.solve.hull import Hull
 from diconet.solve.kmeans import Clusters
@@ -46,7 +46,7 @@ def write_answers(path: Path, records: list[dict[str, Any]], solutions: Sequence
     """The answers as a file, by its ending; all or nothing."""
     kind = path.suffix.lower()
     if kind == ".json":
-        write_whole(path, json.dumps(records).encode())
+        write_whole(path, json_text(records).encode())
         return
     if kind == ".csv":
         write_whole(path, _as_csv([record["instance"] for record in records], solutions))

@@ -5,28 +5,34 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import diconet
-from diconet.cli.options import add_command
 
 
 def add(commands: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        commands,
+    summary = "speed, memory and their growth, beside what a user would pick instead"
+    parser: argparse.ArgumentParser = commands.add_parser(
         "bench",
-        _bench,
-        "speed, memory and their growth, beside what a user would pick instead",
-        takes_more=True,
+        help=summary,
+        description=summary,
+        epilog="further options go to the script: diconet bench NAME --help lists them",
+        allow_abbrev=False,
+        add_help=False,  # it is the script's once there is a NAME
     )
+    parser.set_defaults(run_command=partial(_bench, parser), takes_more=True)
     parser.add_argument("name", nargs="?", metavar="NAME", help="which; without, lists them")
+    parser.add_argument("-h", "--help", action="store_true", help="show this, or NAME's options")
     parser.add_argument("--json", action="store_true")
-    parser.epilog = "further options go to the script: diconet bench NAME --help lists them"
 
 
-def _bench(options: argparse.Namespace, rest: list[str]) -> None:
+def _bench(parser: argparse.ArgumentParser, options: argparse.Namespace, rest: list[str]) -> None:
+    if options.help and options.name is None:
+        parser.print_help()
+        return
     scripts = _scripts()
     if options.name is None:
         for name, script in scripts.items():
@@ -34,7 +40,7 @@ def _bench(options: argparse.Namespace, rest: list[str]) -> None:
         return
     if options.name not in scripts:
         raise ValueError(f"NAME must be one of {', '.join(scripts)}; got {options.name!r}.")
-    flags = ["--json"] if options.json else []
+    flags = [f"--{flag}" for flag in ("help", "json") if getattr(options, flag)]
     done = subprocess.run([sys.executable, scripts[options.name], *flags, *rest], check=False)
     sys.exit(done.returncode)
 

@@ -58,7 +58,12 @@ class Table:
             return self.cells if places is None else self.cells[:, list(places)]
         places = range(self.width) if places is None else places
         columns = [self.column(place) for place in places]
-        return np.array(columns, dtype=np.float64).T.reshape(len(self.cells), len(columns))
+        try:
+            return np.array(columns, dtype=np.float64).T.reshape(len(self.cells), len(columns))
+        except OverflowError:
+            raise ValueError(
+                f"every number must be in the range of float64; {self.name} has one beyond it."
+            ) from None
 
     def _number(self, row: Sequence[Any], place: int, number: int) -> int | float:
         cell = row[place]
@@ -93,7 +98,8 @@ def _guess(source: Source) -> str:
 
 def _from_csv(source: Source) -> list[Table]:
     text = source.text
-    first = text.lstrip().partition("\n")[0]
+    told = (line for line in io.StringIO(text) if line.strip() and line.lstrip()[0] != "#")
+    first = next(told, "")
     mark = next((mark for mark in (",", ";", "\t") if mark in first), None)
     rows: list[list[str]] = []
     lines: list[int] = []

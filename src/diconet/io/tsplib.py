@@ -76,7 +76,7 @@ def parse_tsp(source: Source) -> TspInstance:
                 f" {row!r}."
             ) from None
     _check_dimension(source, header, len(cities))
-    name = header.get("NAME", Path(source.name).stem)
+    name = header.get("NAME", Path(source.name).stem).removesuffix(".tsp")
     return TspInstance(name, kind, np.array(cities).reshape(-1, 2))
 
 

@@ -41,17 +41,19 @@ class EdgeSignal:
     @property
     def solution(self) -> Sequences:
         """The tours that take the likeliest edges first."""
+        cities = [items.cpu().numpy() for items in self.roots.unpack()]
         return Sequences.of(
             [
-                torch.from_numpy(greedy_tour(Metric.of(items.numpy()), *scored).astype(np.int64))
-                for items, scored in zip(self.roots.unpack(), self.candidates(), strict=True)
+                torch.from_numpy(greedy_tour(Metric.of(items), *scored).astype(np.int64))
+                for items, scored in zip(cities, self.candidates(), strict=True)
             ]
         )
 
     def edges(self) -> tuple[Int[Tensor, "edges 2"], Float[Tensor, "edges"]]:
         """Each edge once, as two rows of the roots, and its score: the mean of both directions."""
         graph = self.graph
-        rows = torch.arange(len(self.logits))[:, None].expand_as(graph.neighbour)
+        rows = torch.arange(len(self.logits), device=self.logits.device)
+        rows = rows[:, None].expand_as(graph.neighbour)
         score = (self.logits + self.logits.flatten()[graph.reverse]) / 2
         once = graph.present & ~(graph.mutual & (rows > graph.neighbour))
         return torch.stack([rows[once], graph.neighbour[once]], 1), score[once]
@@ -63,7 +65,7 @@ class EdgeSignal:
         places = (edges - self.roots.offsets[:-1][owner][:, None]).to(torch.int32)
         count = torch.bincount(owner, minlength=len(self.roots)).tolist()
         return [
-            (some.numpy(), scores.numpy())
+            (some.cpu().numpy(), scores.cpu().numpy())
             for some, scores in zip(places.split(count), score.detach().split(count), strict=True)
         ]
 
@@ -171,9 +173,9 @@ def at_roots(
 ) -> EdgeSignal:
     """A level's signal, renumbered by the rows of the roots."""
     shape = (roots.num_items, graph.slots)
-    neighbour = torch.arange(shape[0])[:, None].repeat(1, shape[1])
+    neighbour = torch.arange(shape[0], device=sets.index.device)[:, None].repeat(1, shape[1])
     neighbour[sets.index] = sets.index[graph.neighbour]
-    present = torch.zeros(shape, dtype=torch.bool)
+    present = graph.present.new_zeros(shape)
     present[sets.index] = graph.present
     signal = logits.new_zeros(shape).index_copy(0, sets.index, logits)
     return EdgeSignal(roots, NearGraph(neighbour, present), signal)
@@ -184,9 +186,9 @@ def log_likelihood(signal: EdgeSignal, target: Sequences) -> Float[Tensor, "sets
     rows = target.rows(signal.roots)
     starts, sizes = offsets_of(target.sizes)[:-1], target.sizes
     owner = owner_of(sizes)
-    place = torch.arange(len(rows)) - starts[owner]
+    place = torch.arange(len(rows), device=rows.device) - starts[owner]
     after = rows[starts[owner] + (place + 1) % sizes[owner]]
-    beside = torch.empty(len(rows), 2, dtype=torch.long)
+    beside = rows.new_empty(len(rows), 2)
     beside[rows, 0] = after
     beside[after, 1] = rows
     used = (signal.graph.neighbour[:, :, None] == beside[:, None]).any(2)

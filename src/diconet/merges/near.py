@@ -33,7 +33,7 @@ class NearGraph:
     @classmethod
     def of(cls, sets: SetBatch, slots: int) -> NearGraph:
         """The nearest `slots` neighbours of every item within its set."""
-        return cls.among(sets, slots, torch.arange(sets.num_items))
+        return cls.among(sets, slots, _rows(sets.index))
 
     @classmethod
     def among(cls, sets: SetBatch, slots: int, rows: Int[Tensor, "rows"]) -> NearGraph:
@@ -41,17 +41,15 @@ class NearGraph:
         points, _, _ = standardise(sets)
         # The largest reach of a standardised set grows with its size, never beyond sqrt(2 n).
         apart = _APART * max(1.0, float(sets.sizes.max()) ** 0.5 if len(sets) else 1.0)
-        place = np.concatenate(
-            [points.double().numpy(), apart * sets.owner.double().numpy()[:, None]], 1
-        )
+        place = torch.cat([points.double(), apart * sets.owner.double()[:, None]], 1).cpu().numpy()
         many = min(slots + 1, sets.num_items)
-        _, found = cKDTree(place).query(place[rows.numpy()], k=np.arange(1, many + 1))
-        lists = torch.from_numpy(found.astype(np.int64))
+        _, found = cKDTree(place).query(place[rows.cpu().numpy()], k=np.arange(1, many + 1))
+        lists = torch.from_numpy(found.astype(np.int64)).to(rows.device)
         if many <= slots:
             lists = torch.cat([lists, rows[:, None].expand(-1, slots + 1 - many)], 1)
         # An item is its own nearest neighbour, save among copies of it, where it may be anywhere.
         own = lists == rows[:, None]
-        last = torch.arange(slots + 1)
+        last = torch.arange(slots + 1, device=rows.device)
         first_own = torch.where(own, last, slots).amin(1)
         keep = last != first_own[:, None]
         lists = lists[keep].reshape(len(rows), slots)
@@ -66,26 +64,29 @@ class NearGraph:
     @cached_property
     def reverse(self) -> Int[Tensor, "items slots"]:
         """The flat number of the slot that holds the edge the other way; its own where none is."""
-        here = torch.arange(self.neighbour.numel()).reshape(self.neighbour.shape)
-        rows = torch.arange(len(self.neighbour))[:, None, None]
+        rows = _rows(self.neighbour)[:, None, None]
         back = (self.neighbour[self.neighbour] == rows) & self.present[self.neighbour]
         found, slot = back.max(2)
-        return torch.where(self.present & found, self.neighbour * self.slots + slot, here)
+        there = self.neighbour * self.slots + slot
+        return torch.where(self.present & found, there, self._numbers)
 
     @cached_property
     def mutual(self) -> Bool[Tensor, "items slots"]:
         """Whether the edge has a slot the other way too."""
-        here = torch.arange(self.neighbour.numel()).reshape(self.neighbour.shape)
-        return self.reverse != here
+        return self.reverse != self._numbers
+
+    @property
+    def _numbers(self) -> Int[Tensor, "items slots"]:
+        """The flat number of every slot."""
+        return _rows(self.neighbour.flatten()).reshape(self.neighbour.shape)
 
     def within(self, rows: Int[Tensor, "rows"]) -> NearGraph:
         """The graph on some rows alone, numbered anew; slots that lead elsewhere are empty."""
-        new = torch.full((len(self.neighbour),), -1)
-        new[rows] = torch.arange(len(rows))
+        new = rows.new_full((len(self.neighbour),), -1)
+        new[rows] = _rows(rows)
         neighbour = new[self.neighbour[rows]]
         present = self.present[rows] & (neighbour >= 0)
-        own = torch.arange(len(rows))[:, None]
-        return NearGraph(torch.where(present, neighbour, own), present)
+        return NearGraph(torch.where(present, neighbour, _rows(rows)[:, None]), present)
 
     def around(self, rows: Bool[Tensor, "items"], hops: int) -> Bool[Tensor, "items"]:
         """These rows and all that lie at most so many edges away."""
@@ -94,6 +95,11 @@ class NearGraph:
             grown[self.neighbour[rows].flatten()] = True
             rows = grown | (rows[self.neighbour] & self.present).any(1)
         return rows
+
+
+def _rows(values: Tensor) -> Int[Tensor, "rows"]:
+    """The numbers of the rows, on the same device."""
+    return torch.arange(len(values), device=values.device)
 
 
 def edge_features(
@@ -109,14 +115,16 @@ def edge_features(
     # Copies of a city have no neighbourhood to measure by; any unit serves them.
     unit = torch.where(unit > 0, unit, length.amax(1)).clamp(min=1e-12)
     mine, theirs = unit[:, None], unit[graph.neighbour]
-    rank = torch.arange(graph.slots, dtype=points.dtype).expand_as(length) / graph.slots
+    rank = torch.arange(graph.slots, dtype=points.dtype, device=points.device)
+    rank = rank.expand_as(length) / graph.slots
     back_rank = torch.where(graph.mutual, rank.flatten()[graph.reverse], 1.0)
 
     # slot a's blockers among slots b: inside the circle on the edge, and in the lune of its ends
     between = torch.einsum("iax,ibx->iab", gap, gap)
     square = length.square()
     to_other = (square[:, :, None] + square[:, None] - 2 * between).clamp(min=0)
-    other = graph.present[:, None] & ~torch.eye(graph.slots, dtype=torch.bool)
+    itself = torch.eye(graph.slots, dtype=torch.bool, device=points.device)
+    other = graph.present[:, None] & ~itself
     in_circle = ((square[:, None] < between) & other).sum(2).to(points.dtype)
     nearer = torch.maximum(square[:, None].expand_as(to_other), to_other)
     in_lune = ((nearer < square[:, :, None]) & other).sum(2).to(points.dtype)

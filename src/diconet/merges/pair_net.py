@@ -30,7 +30,7 @@ class Pairs:
     def of(cls, sets: SetBatch) -> Pairs:
         """The pairs of each set, ordered by their first item, then their second."""
         later = sets.sizes[sets.owner] - 1 - sets.position
-        rows = torch.arange(sets.num_items)
+        rows = torch.arange(sets.num_items, device=sets.sizes.device)
         return cls(sets, rows.repeat_interleave(later), ragged_arange(rows + 1, later))
 
     @cached_property

@@ -47,10 +47,23 @@ class PairSignal:
     def solution(self) -> Sequences:
         """The tours that a beam search finds."""
         tours = [
-            torch.from_numpy(beam_tour(Metric.of(cities.numpy()), near, scores, self.beam))
+            torch.from_numpy(beam_tour(Metric.of(cities.cpu().numpy()), near, scores, self.beam))
             for cities, (near, scores) in zip(self.pairs.sets.unpack(), self.rows(), strict=True)
         ]
         return Sequences.of(tours)
+
+    def candidates(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For every set, all its pairs (as places within the set) and their scores."""
+        sets = self.pairs.sets
+        ends = torch.stack([self.pairs.one, self.pairs.other], 1)
+        places = sets.position[ends].to(torch.int32)
+        count = (sets.sizes * (sets.sizes - 1) // 2).tolist()
+        return [
+            (some.cpu().numpy(), scores.cpu().numpy())
+            for some, scores in zip(
+                places.split(count), self.logits.detach().split(count), strict=True
+            )
+        ]
 
     def rows(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """For each set: every city's others, the likeliest first, and their log-probabilities."""
@@ -59,13 +72,13 @@ class PairSignal:
         logits = self.logits.detach().split((sizes * (sizes - 1) // 2).tolist())
         for norm, mine in zip(norms, logits, strict=True):
             size = len(norm)
-            table = torch.full((size, size), -torch.inf)
+            table = mine.new_full((size, size), -torch.inf)
             one, other = torch.triu_indices(size, size, 1)
             table[one, other] = mine
             table[other, one] = mine
             order = (table - norm[:, None]).sort(dim=1, descending=True, stable=True)
             width = max(size - 1, 0)
-            yield order.indices[:, :width].numpy(), order.values[:, :width].numpy()
+            yield order.indices[:, :width].cpu().numpy(), order.values[:, :width].cpu().numpy()
 
 
 class PairMerge(nn.Module):
@@ -163,8 +176,8 @@ def handed_up(
 ) -> tuple[Float[Tensor, "pairs"], Float[Tensor, "pairs"]]:
     """What the children said of each pair (its log-probability), and whether one saw it at all."""
     child = below.pairs.sets
-    place = torch.full((int(pairs.sets.index.max()) + 1,), -1)
-    place[child.index] = torch.arange(child.num_items)
+    place = child.index.new_full((int(pairs.sets.index.max()) + 1,), -1)
+    place[child.index] = torch.arange(child.num_items, device=place.device)
     one, other = place[pairs.sets.index[pairs.one]], place[pairs.sets.index[pairs.other]]
     same = (one >= 0) & (other >= 0)
     same &= child.owner[one] == child.owner[other]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from diconet.sets import SetBatch
 from diconet.solve.certificate import is_hull, turns
 from diconet.solve.inputs import as_points, check_seed, is_many
 from diconet.solve.networks import as_network
-from diconet.solve.solution import Partitions, Solution, labels_of
+from diconet.solve.solution import Model, Partitions, Solution, labels_of
 from diconet.tasks.hull import hull_of
 
 DEFAULT_MODEL = "hull"
@@ -59,7 +60,7 @@ def convex_hull(
     points: Any,
     *,
     repair: bool = False,
-    model: str | DiCoNet | None = None,
+    model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Hull | list[Hull]:
@@ -77,7 +78,8 @@ def convex_hull(
     network = as_network(model, default=DEFAULT_MODEL, task="hulls", parts=parts, device=device)
     found = _solve(clouds, network, check_seed(seed), device)
     hulls = [
-        _certified(cloud, *answer, repair) for cloud, answer in zip(clouds, found, strict=True)
+        _certified(cloud, *answer, repair, model)
+        for cloud, answer in zip(clouds, found, strict=True)
     ]
     return hulls if many else hulls[0]
 
@@ -147,17 +149,25 @@ def _solve(
     ]
 
 
-def _certified(cloud: _Cloud, corners: np.ndarray, tree: Partitions, repair: bool) -> Hull:
+def _certified(
+    cloud: _Cloud, corners: np.ndarray, tree: Partitions, repair: bool, model: Model
+) -> Hull:
     points = cloud.points
     corners = np.unique(cloud.ends) if cloud.is_flat else _without_straight(points, corners)
     exact = is_hull(points, corners)
     repaired = repair and not exact
     if repaired:
-        corners = cloud.first[hull_of(points[cloud.first])]
+        corners = cloud.first[hull_of(_below_one(points[cloud.first]))]
         corners = _without_straight(points, corners)
         exact = is_hull(points, corners)
     corners = np.roll(corners, -int(corners.argmin()))
-    return Hull(_area(points[corners]), tree, points, corners, exact, repaired)
+    area = _area(points[corners])
+    return Hull(area, tree, points, corners, exact, repaired, model=model)
+
+
+def _below_one(points: np.ndarray) -> np.ndarray:
+    """Points times a power of two, which changes no digit, so that Qhull does not overflow."""
+    return np.ldexp(points, -int(np.frexp(np.abs(points).max())[1]))
 
 
 def _without_straight(points: np.ndarray, corners: np.ndarray) -> np.ndarray:

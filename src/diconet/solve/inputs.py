@@ -16,8 +16,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
     try:
         if values is None or np.iscomplexobj(values):
             raise TypeError("not real")
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers; got {type(values).__name__}: {error}.") from None
     if not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -45,13 +45,31 @@ def is_many(values: Any, *, dims: int) -> bool:
     if not isinstance(values, Sequence) or isinstance(values, str) or len(values) == 0:
         return False
     depth, first = 1, values[0]
-    while isinstance(first, Sequence) and not isinstance(first, str) and len(first):
-        depth, first = depth + 1, first[0]
+    while isinstance(first, Sequence) and not isinstance(first, str):
+        depth, first = depth + 1, first[0] if len(first) else None
     return depth + int(getattr(first, "ndim", 0)) == dims + 1
 
 
+def check_count(value: Any, name: str, *, least: int) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def check_amount(value: Any, name: str) -> float:
+    """A finite number of at least 0."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0; got {value!r}.")
+    return float(value)
+
+
 def check_seed(seed: int | None) -> int | None:
-    """A seed as given, if it is a whole number or None."""
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
-        raise ValueError(f"seed must be a whole number or None; got {seed!r}.")
-    return None if seed is None else int(seed)
+    """A seed as given, if it is None or one that every generator takes."""
+    if seed is None:
+        return None
+    is_whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not is_whole or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1 or None; got {seed!r}.")
+    return int(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from diconet.merges.pack import PackMerge
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
-from diconet.solve.inputs import as_array, check_seed, is_many
+from diconet.solve.inputs import as_array, check_count, check_seed, is_many
 from diconet.solve.networks import as_device, as_network
 from diconet.solve.solution import Partitions, Solution
 from diconet.solve.whole import common_unit, exact_total, in_float64, whole_numbers
@@ -89,7 +89,7 @@ def knapsack(
     """The items to take so that they are worth most and weigh at most `capacity` together.
 
     Or the items of each of several knapsacks (lists of arrays, and one capacity or one each),
-    solved as one batch. Sums are exact on the numbers given (as float64; integers of any size as
+    solved as one batch. Sums are exact on the numbers given (as float64; integers in its range as
     they are), so the capacity is never exceeded, not even by rounding. `beam` is how many ways are
     kept in view; with a `seed`, that many are drawn at random instead.
     """
@@ -97,8 +97,7 @@ def knapsack(
     instances = (
         _read_many(values, weights, capacity) if many else [_Instance.of(values, weights, capacity)]
     )
-    if isinstance(beam, bool) or not isinstance(beam, int | np.integer) or beam < 1:
-        raise ValueError(f"beam must be a whole number of at least 1; got {beam!r}.")
+    beam = check_count(beam, "beam", least=1)
     as_device(device)
     # Sorting and walking are done in NumPy; the network is too small to gain from anything else.
     parts = (TakeLeave, PackMerge)
@@ -107,7 +106,8 @@ def knapsack(
     packings: list[Packing] = []
     for first in range(0, len(instances), _INSTANCES_AT_ONCE):
         part = instances[first : first + _INSTANCES_AT_ONCE]
-        packings += _solve(part, network, int(beam), seed, first)
+        packings += _solve(part, network, beam, seed, first)
+    packings = [replace(packing, model=model) for packing in packings]
     return packings if many else packings[0]
 
 
@@ -140,6 +140,7 @@ class _Instance:
         whole, room = common_unit(whole_numbers(weights, weight), whole_numbers([capacity], limit))
         fits = np.fromiter((w <= room[0] for w in whole), dtype=bool, count=len(whole))
         useful = np.flatnonzero(fits & (value > 0))
+        _check_sum(value[useful])
         rounded = in_float64([whole[i] for i in useful.tolist()], room[0])
         return cls(value, weight, float(limit.reshape(())), whole, room[0], useful, rounded)
 
@@ -187,6 +188,15 @@ class _Instance:
                 return float(math.floor(bound)) if integral else bound
             room -= weight
         return exact_total(value)
+
+
+def _check_sum(values: np.ndarray) -> None:
+    """Refuses values whose sum, or a bound on it, float64 might not hold."""
+    with np.errstate(over="ignore"):
+        most = values.sum() * (1 + 2 * _HAIR)
+    if not np.isfinite(most):
+        largest = np.finfo(np.float64).max
+        raise ValueError(f"values must add up to less than {largest:.3g}; got a larger sum.")
 
 
 def _read_many(values: Any, weights: Any, capacity: Any) -> list[_Instance]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from diconet.model import DiCoNet
 from diconet.tree import PartitionTree
 
 if TYPE_CHECKING:
@@ -17,17 +19,22 @@ if TYPE_CHECKING:
 Labels = np.ndarray
 """For each item, the number of the node it is in."""
 
+Model = str | Path | DiCoNet | None
+"""A network as it is asked for: a shipped name, a weights file, one that is built, or the usual."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """An answer: always valid, with its `value` and the `tree` it came from.
 
-    `tree[j]` numbers, for every item, the node it was in after j cuts. Each task adds what was
-    asked for (`indices`, `labels`, `chosen`, `tour`) and what is known of its quality.
+    `tree[j]` numbers, for every item, the node it was in after j cuts, and `model` is the network
+    that was asked. Each task adds what was asked for (`indices`, `labels`, `chosen`, `tour`) and
+    what is known of its quality.
     """
 
     value: float
     tree: Sequence[Labels]
+    model: Model = field(default=None, kw_only=True)
 
     def quality(self) -> str:
         """What is known of how good the answer is, in a few words."""

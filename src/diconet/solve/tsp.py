@@ -16,9 +16,9 @@ from diconet.merges.pairs import PairMerge
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
-from diconet.solve.inputs import as_points, check_seed, is_many
+from diconet.solve.inputs import as_points, check_amount, check_count, check_seed, is_many
 from diconet.solve.networks import as_network
-from diconet.solve.solution import Partitions, Solution, labels_of
+from diconet.solve.solution import Model, Partitions, Solution, labels_of
 from diconet.tours.decode import Refine, best_tour, refined, searched_tour
 from diconet.tours.metric import Kind, Metric
 from diconet.tours.near import near_lists
@@ -30,6 +30,7 @@ DEFAULT_MODEL = "tsp"
 
 _NEAR = 8
 _MANY = 500
+_DENSE_LIMIT = 2_000
 _HAIR = 1e-9
 
 
@@ -111,8 +112,10 @@ def tsp(
         raise ValueError(f"refine must be one of none, 2opt, lk; got {refine!r}.")
     if metric not in get_args(Kind):
         raise ValueError(f"metric must be one of {', '.join(get_args(Kind))}; got {metric!r}.")
-    if samples < 1:
-        raise ValueError(f"samples must be at least 1; got {samples}.")
+    check_count(samples, "samples", least=1)
+    check_amount(kicks, "kicks")
+    if seconds is not None:
+        check_amount(seconds, "seconds")
     many = is_many(cities, dims=2) or (
         isinstance(cities, list) and bool(cities) and isinstance(cities[0], TspInstance)
     )
@@ -123,7 +126,7 @@ def tsp(
     signals, trees = _signals(maps, network, seed, device)
     how = _How(cast(Refine, refine), samples, kicks, seconds, seed or 0)
     tours = [
-        _answer(one, how.tour(one, *signal), tree)
+        _answer(one, how.tour(one, *signal), tree, model)
         for one, signal, tree in zip(maps, signals, trees, strict=True)
     ]
     return tours if many else tours[0]
@@ -195,6 +198,12 @@ def _signals(
     maps: list[_Map], network: DiCoNet, seed: int | None, device: str | torch.device
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[Partitions]]:
     """For each map, the scored edges and the partition at every level, from one call."""
+    largest = max(len(one.distinct) for one in maps)
+    if isinstance(network.merge, PairMerge) and largest > _DENSE_LIMIT:
+        raise ValueError(
+            f"cities must be at most {_DENSE_LIMIT} for this model, whose cost grows with the"
+            f" square; got {largest}."
+        )
     flat = [torch.from_numpy(one.flat()).to(device, torch.float32) for one in maps]
     sets = SetBatch.of(flat)
     seeds = None
@@ -205,7 +214,7 @@ def _signals(
         return outcome.answer.candidates(), labels_of(outcome.tree)
 
 
-def _answer(one: _Map, tour: np.ndarray, tree: Partitions) -> Tour:
+def _answer(one: _Map, tour: np.ndarray, tree: Partitions, model: Model) -> Tour:
     """The tour of all cities, copies in a row, from city 0 towards the lower of its neighbours."""
     rank = np.empty(len(tour), dtype=np.int64)
     rank[tour] = np.arange(len(tour))
@@ -214,4 +223,5 @@ def _answer(one: _Map, tour: np.ndarray, tree: Partitions) -> Tour:
     if len(whole) > 2 and whole[-1] < whole[1]:
         whole[1:] = whole[1:][::-1]
     length = Metric.of(one.cities, one.kind).length(whole)
-    return Tour(length, tree.of_items(one.place), one.cities, whole, one.optimum, one.kind)
+    tree = tree.of_items(one.place)
+    return Tour(length, tree, one.cities, whole, one.optimum, one.kind, model=model)

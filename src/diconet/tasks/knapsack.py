@@ -12,7 +12,6 @@ from torch import Tensor
 
 from diconet.answers import Sequences
 from diconet.greedy import VALUE, WEIGHT, fractional_bound, used, worth
-from diconet.segments import index_of
 from diconet.sets import SetBatch
 
 
@@ -86,13 +85,6 @@ def _instances(sets: SetBatch) -> list[tuple[np.ndarray, np.ndarray, int]]:
         (items[:, VALUE].numpy(), items[:, WEIGHT].numpy(), capacity)
         for items, capacity in zip(sets.unpack(whole), capacities, strict=True)
     ]
-
-
-def as_sequences(sets: SetBatch, chosen: Tensor) -> Sequences:
-    """A choice given as a mask over the items, as places within each set."""
-    rows = index_of(chosen)
-    sizes = sets.sum(chosen.double()).long()
-    return Sequences(sets.position[rows], sizes)
 
 
 def proven_gap(sets: SetBatch, value: Float[Tensor, "sets"], unit: float) -> Float[Tensor, "sets"]:

@@ -49,7 +49,7 @@ def create_app() -> FastAPI:
     def sample(
         task: Task,
         n: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = 60,
-        seed: int = 0,
+        seed: Annotated[int, Query(ge=0, lt=2**63)] = 0,
         k: Annotated[int, Query(ge=1, le=64)] = 4,
     ) -> dict[str, Any]:
         return instance(task, n, seed, k)
@@ -87,7 +87,7 @@ def answer(question: Question) -> dict[str, Any]:
     assert isinstance(solution, Solution)
     stages = stages_of(solution, model=model)
     return {
-        "value": solution.value,
+        "value": solution.value if np.isfinite(solution.value) else None,
         "quality": solution.quality(),
         "stages": [_plain(stage) for stage in stages],
     }
