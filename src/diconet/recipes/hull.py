@@ -61,8 +61,8 @@ class Block(NamedTuple):
 
 BLOCKS = {
     "small": Block("hull", ""),
-    "plain": Block("hull_plain", ", plain attention", 4),
-    "course": Block("hull_course", ", on course", 4),
+    "plain": Block("hull_plain", ", plain attention", 2),
+    "course": Block("hull_course", ", on course", 8),
 }
 """By preset: rows that see bearings, that attend as the paper's do, and that name a course."""
 
