@@ -203,8 +203,7 @@ def _measure(
     seeds = seeds_from(torch.Generator().manual_seed(0), len(sets))
     found: list[torch.Tensor] = []
     for part in torch.arange(len(sets)).split(chunk):
-        some = sets.take(part)
-        some = SetBatch.pack(some.items, some.sizes, some.context)
+        some = sets.take(part).as_roots()
         drawn = seeds[part] if isinstance(model.split, RandomSplit) else None
         found += model(some, drawn).solution.unpack()
     return metrics(sets, Sequences.of(found), target)

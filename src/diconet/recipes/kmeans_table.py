@@ -143,8 +143,7 @@ def costs_by_row(
     before: dict[str, list[Tensor]] = {}
     after: dict[str, list[Tensor]] = {}
     for part in torch.arange(len(sets)).split(chunk):
-        some = sets.take(part)
-        some = SetBatch.pack(some.items, some.sizes, some.context)
+        some = sets.take(part).as_roots()
         for row, labels in label(some).items():
             moved = lloyd_steps(some, labels, lloyd)
             before.setdefault(row, []).append(cost_of(some, labels).double())

@@ -136,7 +136,7 @@ def greedy_answer(model: DiCoNet) -> Answer:
         chosen = torch.zeros(sets.num_items, dtype=torch.bool)
         for which in torch.arange(len(sets)).split(256):
             some = sets.take(which)
-            part = SetBatch.pack(some.items, some.sizes, some.context)
+            part = some.as_roots()
             chosen[some.index[model(part).solution.rows(part)]] = True
         return chosen
 

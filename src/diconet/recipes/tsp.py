@@ -191,9 +191,9 @@ def beamed(model: DiCoNet, exam: Exam, group: int = 10) -> Sequences:
     """The tours of a network over pairs, by beam search, some sets at a time."""
     tours: list[torch.Tensor] = []
     for some in torch.arange(len(exam.sets)).split(group):
-        part = exam.sets.take(some)
+        part = exam.sets.take(some).as_roots()
         with torch.inference_mode():
-            outcome = model(SetBatch.pack(part.items, part.sizes))
+            outcome = model(part)
         tours += outcome.solution.unpack()
     return Sequences.of(tours)
 
