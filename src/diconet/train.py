@@ -31,9 +31,6 @@ from diconet.task import Oracle, Task
 from diconet.train_config import TrainConfig
 from diconet.weights import parameters_of
 
-_MISSES = 20
-"""So many steps in a row without a finite gradient are no accident."""
-
 __all__ = ["Batch", "Estimator", "TrainConfig", "batch_at", "loss_of", "train"]
 
 _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -42,6 +39,9 @@ _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "adamax": torch.optim.Adamax,
     "adamw": torch.optim.AdamW,
 }
+
+_MISSES = 20
+"""So many steps in a row without a finite gradient are no accident."""
 
 Estimator = Callable[[DiCoNet, Task, Batch, TrainConfig], tuple[Tensor, dict[str, float]]]
 """A loss whose gradient estimates that of minus the expected score, and numbers for the log."""
