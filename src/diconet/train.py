@@ -26,6 +26,7 @@ from diconet.batches import Batch, Batches, batch_at
 from diconet.losses import clip, policy_gradient, split_variance
 from diconet.memory import keep_freed_memory
 from diconet.model import DiCoNet
+from diconet.muon import Muon
 from diconet.run_folder import RunFolder
 from diconet.task import Oracle, Task
 from diconet.train_config import TrainConfig
@@ -38,6 +39,7 @@ _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamax": torch.optim.Adamax,
     "adamw": torch.optim.AdamW,
+    "muon": Muon,
 }
 
 _MISSES = 20

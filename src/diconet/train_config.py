@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-Optimiser = Literal["rmsprop", "adam", "adamax", "adamw"]
+Optimiser = Literal["rmsprop", "adam", "adamax", "adamw", "muon"]
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ class NaiveNode:
             if x.hypot(y) > 0:
                 turn = torch.stack([x, y, -y, x]).reshape(2, 2) / x.hypot(y)
                 self.stretch = turn @ self.stretch
-        if merge.order == "angle":
-            halves = [self._by_angle(points, half) for half in halves]
+        if merge.order != "given":
+            read = self._by_angle if merge.order == "angle" else self._by_outline
+            halves = [read(points, half) for half in halves]
             self.rows = halves[0] + halves[1]
         encodings, last = [], []
         for half in halves:
@@ -49,6 +50,25 @@ class NaiveNode:
             turn = torch.atan2(d[1], d[0]).item()
             ahead = self.merge.normalise == "facing" and turn < -2e-3
             return turn + 2 * torch.pi if ahead else turn
+
+        return sorted(half, key=angle)
+
+    def _by_outline(self, points: Tensor, half: list[int]) -> list[int]:
+        """Once around the half's own middle, from where the item is that the node faces."""
+        if not half:
+            return half
+        middle = torch.stack([self.seen(points[row]) for row in half]).mean(0)
+        begin = 0.0
+        if self.merge.normalise == "facing":
+            ahead = max(
+                (self.seen(points[row]) for row in self.rows),
+                key=lambda p: round(1000 * float(p @ p)),
+            )
+            begin = torch.atan2(*(ahead - middle).flip(0)).item()
+
+        def angle(row: int) -> float:
+            turn = torch.atan2(*(self.seen(points[row]) - middle).flip(0)).item() - begin
+            return (turn + 2e-3) % (2 * torch.pi) if self.merge.normalise == "facing" else turn
 
         return sorted(half, key=angle)
 

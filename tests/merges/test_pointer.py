@@ -16,8 +16,8 @@ from diconet.merges.routes import Gamma
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.splits import RandomSplit
-from diconet.tasks.hull import HullTask
-from diconet.tree import Growth, fold, grow
+from diconet.tasks.hull import HullTask, hull_of
+from diconet.tree import Growth, fold, grow, joined
 from tests.merges.naive import naive_log_prob
 
 
@@ -49,7 +49,7 @@ def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
         {"attention": "course", "normalise": "facing"},
     ],
 )
-@pytest.mark.parametrize("order", ["given", "angle"])
+@pytest.mark.parametrize("order", ["given", "angle", "outline"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_likelihood_is_the_product_of_all_matrices(
     depth: int, order: str, options: dict[str, Any], rng: torch.Generator
@@ -82,7 +82,7 @@ def test_the_likelihood_sums_to_one_over_all_answers(attention: str, rng: torch.
 def _prob_of_order(merge: PointerMerge, tree, places: list[int]) -> float:
     """p of exactly this order: `fold` turns a cycle to its first item, so hand it over turned."""
     level = tree.levels[0]
-    from diconet.tree import halves, joined
+    from diconet.tree import halves
 
     pairs, _ = halves(level, None)
     memory = merge._encode(pairs, Frame.of(joined(pairs), "spread"))
@@ -218,6 +218,20 @@ def test_reading_by_angle_forgets_the_order_of_the_points(rng: torch.Generator) 
     assert torch.equal(answer(points), answer(points[turn]))
 
 
+def test_an_outline_is_read_once_around(rng: torch.Generator) -> None:
+    """Two hulls side by side: each in its own order, from the item that the node faces on."""
+    points = torch.rand(2, 40, 2, generator=rng) + torch.tensor([[[0.0, 0]], [[1.5, 0]]])
+    corners = [points[i][torch.from_numpy(hull_of(points[i].double().numpy()))] for i in (0, 1)]
+    halves = SetBatch.of([c[torch.randperm(len(c), generator=rng)] for c in corners])
+    frame = Frame.of(joined(halves), "facing")
+    read = halves.items[frame.by_outline(halves)].split(halves.sizes.tolist())
+    seen = frame(halves.items, halves.owner // 2).square().sum(1)
+    assert any(torch.equal(half[0], halves.items[seen.argmax()]) for half in read)
+    for half, expected in zip(read, corners, strict=True):
+        start = int((expected == half[0]).all(1).nonzero())
+        assert torch.equal(half, expected.roll(-start, 0))
+
+
 def test_a_stretched_node_is_seen_as_the_same(rng: torch.Generator) -> None:
     """With the covariance taken out, an upright stretch and a shift change nothing."""
     merge = small_merge("angle", normalise="covariance")
@@ -273,8 +287,8 @@ def test_attention_gradients_match_autograd() -> None:
     seen, turn = (torch.randn(*s, dtype=torch.double) for s in ((6, 2), (2, 3)))
     for tensor in (seen, turn):
         tensor.requires_grad_()
-    joined = torch.tanh(keys[column] + queries[row] + seen @ turn) @ weight
-    assert torch.allclose(additive_scores(keys, queries, weight, column, row, seen, turn), joined)
+    summed = torch.tanh(keys[column] + queries[row] + seen @ turn) @ weight
+    assert torch.allclose(additive_scores(keys, queries, weight, column, row, seen, turn), summed)
     assert torch.autograd.gradcheck(
         lambda k, q, w, s, t: additive_scores(k, q, w, column, row, s, t),
         (keys, queries, weight, seen, turn),
@@ -284,8 +298,9 @@ def test_attention_gradients_match_autograd() -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'order="angle" needs 2 features; got 3\.'):
-        PointerMerge(3, 4, order="angle")
+    for order in ("angle", "outline"):
+        with pytest.raises(ValueError, match=rf'order="{order}" needs 2 features; got 3\.'):
+            PointerMerge(3, 4, order=order)
     with pytest.raises(ValueError, match=r'normalise="facing" needs 2 features; got 3\.'):
         PointerMerge(3, 4, normalise="facing")
     with pytest.raises(ValueError, match=r"patience must be above 0 and at most 1; got 0\.0\."):
@@ -296,7 +311,7 @@ def test_nonsense_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("order", "given, angle"),
+        ("order", "given, angle, outline"),
         ("normalise", "spread, covariance, facing"),
         ("attention", "plain, bearings, course"),
     ],

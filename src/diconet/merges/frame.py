@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -24,11 +24,11 @@ _EVEN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A mean and a matrix for each node; `ahead` where the node has turned to face an item."""
+    """A mean and a matrix for each node; `ahead` is the item it has turned to face, as seen."""
 
     mean: Float[Tensor, "nodes features"]
     stretch: Float[Tensor, "nodes features features"]
-    ahead: bool = False
+    ahead: Float[Tensor, "nodes 2"] | None = None
 
     @classmethod
     def of(cls, nodes: SetBatch, normalise: Normalise) -> Frame:
@@ -60,13 +60,33 @@ class Frame:
         x, y = ahead.unbind(1)
         x = torch.where((ahead == 0).all(1), 1, x)
         turn = torch.stack([torch.stack([x, y], 1), torch.stack([-y, x], 1)], 1)
-        return Frame(self.mean, turn @ self.stretch, ahead=True)
+        turned = Frame(self.mean, turn @ self.stretch)
+        seen = turned(nodes.items, nodes.owner)
+        return replace(turned, ahead=torch.cat([seen, nowhere])[farthest])
 
     def by_angle(
         self, seen: Float[Tensor, "rows 2"], owner: Int[Tensor, "rows"]
     ) -> Int[Tensor, "rows"]:
         """The rows of each owner by angle around the mean; from straight ahead, if it turned."""
-        angle = torch.atan2(seen[:, 1], seen[:, 0])
-        if self.ahead:
+        angle = _angle(seen)
+        if self.ahead is not None:
             angle = torch.remainder(angle + _HAIR, 2 * math.pi)
         return segment_sort(angle, owner)
+
+    def by_outline(self, halves: SetBatch) -> Int[Tensor, "rows"]:
+        """The rows of each half by angle around its own mean; from the faced item's side, if any.
+
+        Around their node's mean, halves that lie side by side are read in leaps: there and back.
+        """
+        node = halves.owner // 2
+        seen = self(halves.items, node)
+        middle = halves.mean(seen)[halves.owner]
+        angle = _angle(seen - middle)
+        if self.ahead is not None:
+            angle = angle - _angle(self.ahead[node] - middle)
+            angle = torch.remainder(angle + _HAIR, 2 * math.pi)
+        return segment_sort(angle, halves.owner)
+
+
+def _angle(way: Float[Tensor, "rows 2"]) -> Float[Tensor, "rows"]:
+    return torch.atan2(way[:, 1], way[:, 0])

@@ -30,7 +30,7 @@ from diconet.segments import (
 from diconet.sets import SetBatch
 from diconet.tree import Level, halves, joined
 
-Order = Literal["given", "angle"]
+Order = Literal["given", "angle", "outline"]
 Attention = Literal["plain", "bearings", "course"]
 
 _SHARPNESS = 6.0
@@ -69,9 +69,9 @@ class PointerMerge(nn.Module):
 
     A GRU encodes each child's sequence; the decoder starts from rho(A0 e0 + A1 e1) and points, step
     by step, at an item not yet taken or at the end symbol. `order="angle"` reads the items of each
-    child by angle around the node's mean instead of as they come; `bidirectional` reads them both
-    ways, half the width each. Below the root a node goes on until the end symbol has probability
-    `patience`: keeping an item too many costs little there.
+    child by angle around the node's mean instead of as they come, "outline" around the child's own;
+    `bidirectional` reads them both ways, half the width each. Below the root a node goes on until
+    the end symbol has probability `patience`: keeping an item too many costs little there.
 
     A node sees its points moved to their mean and scaled to spread 1 or, with
     `normalise="covariance"`, stretched until none of their directions stands out; with "facing" it
@@ -99,8 +99,8 @@ class PointerMerge(nn.Module):
     ) -> None:
         super().__init__()
         _check_choices({"order": order, "normalise": normalise, "attention": attention})
-        if order == "angle" and num_features != 2:
-            raise ValueError(f'order="angle" needs 2 features; got {num_features}.')
+        if order != "given" and num_features != 2:
+            raise ValueError(f'order="{order}" needs 2 features; got {num_features}.')
         if normalise == "facing" and num_features != 2:
             raise ValueError(f'normalise="facing" needs 2 features; got {num_features}.')
         if bidirectional and width % 2:
@@ -139,8 +139,12 @@ class PointerMerge(nn.Module):
     def forward(self, level: Level, below: Pointed | None, target: Sequences | None) -> Pointed:
         pairs, origin = halves(level, None if below is None else below.sets)
         frame = Frame.of(joined(pairs), self.normalise)
-        if self.order == "angle":
-            rows = frame.by_angle(frame(pairs.items, pairs.owner // 2), pairs.owner)
+        if self.order != "given":
+            rows = (
+                frame.by_angle(frame(pairs.items, pairs.owner // 2), pairs.owner)
+                if self.order == "angle"
+                else frame.by_outline(pairs)
+            )
             pairs, origin = pairs.select(rows, pairs.sizes), origin[rows]
         memory = self._encode(pairs, frame)
         depth = level.number if below is None else below.depth
@@ -263,7 +267,7 @@ class PointerMerge(nn.Module):
     def _by_preference(self, memory: _Memory) -> Int[Tensor, "items"]:
         """The items of each node by where it would begin: as they are read, or turn up ahead of it,
         or as it likes them itself on its course."""
-        if memory.frame.ahead:
+        if memory.frame.ahead is not None:
             return memory.frame.by_angle(memory.points, memory.sets.owner)
         if self.course is None:
             return torch.arange(memory.sets.num_items, device=memory.sets.sizes.device)

@@ -1,0 +1,65 @@
+"""Where hulls go wrong: the levels at which corners are lost, and what is one too many at the end.
+
+python benchmarks/hull_levels.py [NAME_OR_FILE ...] [--num-sets N]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from diconet.model import DiCoNet
+from diconet.noise import seeds_from
+from diconet.segments import owner_of, segment_sum
+from diconet.splits import RandomSplit
+from diconet.tasks.hull import HullTask, exact
+from diconet.tree import fold_levels, grow
+from diconet.weights import find
+
+SIZES = (25, 50, 100, 200)
+
+
+@torch.no_grad()
+def losses(model: DiCoNet, size: int, num_sets: int) -> tuple[float, list[float], float]:
+    """Shares of sets: answered right; by level, the root's first, where a corner was lost that no
+    level below had lost yet; with all corners at the end and others besides."""
+    task, rng = HullTask(), torch.Generator().manual_seed(0)
+    sets = task.sample(num_sets, size, rng=rng)
+    target = task.oracle(sets)
+    seeds = seeds_from(rng, num_sets) if isinstance(model.split, RandomSplit) else None
+    assert model.merge is not None
+    answers = fold_levels(model.merge, grow(model.split, sets, model.growth, seeds))
+    corner, owner = target.rows(sets), owner_of(target.sizes)
+    wrong, shares = torch.zeros(num_sets, dtype=torch.bool), []
+    for answer in reversed(answers):
+        left = torch.zeros(sets.num_items)
+        left[answer.sets.index] = 1
+        now = segment_sum(1 - left[corner], owner, num_sets) > 0
+        shares.append((now & ~wrong).float().mean().item())
+        wrong |= now
+    right = exact(answers[0].solution, target).float().mean().item()
+    return right, shares[::-1], 1 - right - wrong.float().mean().item()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", default=["hull_random", "hull_diconet_reg"])
+    parser.add_argument("--num-sets", type=int, default=1_024)
+    options = parser.parse_args()
+    for name in options.models:
+        model = find(name)
+        table = Table(title=f"{name}, percent of sets")
+        for column in ("n", "right", *(f"lost at level {i}" for i in range(5)), "too many"):
+            table.add_column(column, justify="right")
+        for size in SIZES:
+            right, lost, extra = losses(model, size, options.num_sets)
+            cells = [f"{100 * share:.1f}" for share in (right, *lost)] + [""] * (5 - len(lost))
+            table.add_row(str(size), *cells, f"{100 * extra:.1f}")
+        Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
