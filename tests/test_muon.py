@@ -63,7 +63,7 @@ def test_stacked_gates_are_taken_apart() -> None:
 
 def test_a_step_is_as_long_as_one_of_adams() -> None:
     """A fifth of the rate for an entry, in the root mean square, for square matrices and others."""
-    for shape in [(64, 64), (64, 128), (192, 64)]:
+    for shape in [(64, 64), (64, 128), (192, 64), (100, 64)]:
         weight = nn.Parameter(torch.zeros(shape))
         moved = _steps(Muon([weight], lr=0.01), weight, num=1)
         assert 0.7 < moved.square().mean().sqrt().item() / 0.002 < 1.2, shape

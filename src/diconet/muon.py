@@ -52,21 +52,21 @@ class Muon(torch.optim.Optimizer):
                 if parameter.grad is None:
                     continue
                 if parameter.ndim == 2 and min(parameter.shape) >= _SMALLEST:
-                    self._turn(parameter, group)
+                    self._muon(parameter, group)
                 else:
                     self._adam(parameter, group)
         return loss
 
-    def _turn(self, weight: nn.Parameter, group: dict[str, Any]) -> None:
+    def _muon(self, weight: nn.Parameter, group: dict[str, Any]) -> None:
         state, grad = self.state[weight], weight.grad
         assert grad is not None
         mean = state.setdefault("mean", torch.zeros_like(weight))
         mean.lerp_(grad, 1 - group["momentum"])
         ahead = grad.lerp(mean, group["momentum"])
         rows, columns = weight.shape
-        squares = ahead.view(-1, columns, columns) if rows % columns == 0 else ahead[None]
+        squares = ahead.reshape(-1, columns, columns) if rows % columns == 0 else ahead[None]
         length = _ADAMS_LENGTH * max(squares.shape[1:]) ** 0.5
-        weight.add_(orthogonal(squares).view_as(weight), alpha=-group["lr"] * length)
+        weight.add_(orthogonal(squares).reshape(weight.shape), alpha=-group["lr"] * length)
 
     def _adam(self, weight: nn.Parameter, group: dict[str, Any]) -> None:
         state, grad = self.state[weight], weight.grad
