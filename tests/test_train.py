@@ -24,18 +24,19 @@ SCRIPT = """
 import sys, torch
 torch.set_num_threads(1)
 from tests.test_train import small_run
-small_run(sys.argv[1], int(sys.argv[2]))
+small_run(sys.argv[1], int(sys.argv[2]), merge_optimiser=sys.argv[3])
 """
 ROOT = Path(__file__).parent.parent
 
 
 def small_model() -> DiCoNet:
     torch.manual_seed(0)
-    return DiCoNet(SetSplit(2), PointerMerge(2, 8), Growth(halve_to=5.0))
+    return DiCoNet(SetSplit(2), PointerMerge(2, 16), Growth(halve_to=5.0))
 
 
-def small_run(folder: str | Path, steps: int = 12, **changes: float) -> DiCoNet:
-    options = {"batch_size": 8, "tree_samples": 2, "min_size": 5, "max_size": 14} | changes
+def small_run(folder: str | Path, steps: int = 12, **changes: Any) -> DiCoNet:
+    small = {"batch_size": 8, "tree_samples": 2, "min_size": 5, "max_size": 14}
+    options: dict[str, Any] = small | changes
     config = TrainConfig(
         steps=steps, regulariser=0.5, log_every=1, checkpoint_every=3, schedule="cosine", **options
     )
@@ -47,12 +48,14 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return torch.load(folder / "checkpoint.pt", weights_only=True)["model"]
 
 
-def test_a_killed_run_goes_on_to_the_very_same_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize("optimiser", ["adam", "muon"])
+def test_a_killed_run_goes_on_to_the_very_same_weights(optimiser: str, tmp_path: Path) -> None:
     """SIGKILL somewhere in the middle, then resume: bit for bit the uninterrupted run."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    small_run(whole, steps=24)
+    small_run(whole, steps=24, merge_optimiser=optimiser)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, cut, "24"], env=environment, cwd=ROOT)
+    command = [sys.executable, "-c", SCRIPT, cut, "24", optimiser]
+    process = subprocess.Popen(command, env=environment, cwd=ROOT)
     deadline = time.monotonic() + 120
     while not (cut / "checkpoint.pt").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -60,7 +63,7 @@ def test_a_killed_run_goes_on_to_the_very_same_weights(tmp_path: Path) -> None:
     process.wait()
     before = torch.load(cut / "checkpoint.pt", weights_only=True)["step"]
     assert 3 <= before < 24
-    small_run(cut, steps=24)
+    small_run(cut, steps=24, merge_optimiser=optimiser)
     for name, value in weights(whole).items():
         assert torch.equal(value, weights(cut)[name]), name
     lines = (cut / "metrics.jsonl").read_text().splitlines()
@@ -121,15 +124,16 @@ def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
     assert not torch.equal(a["merge.key.weight"], b["merge.key.weight"])
 
 
-def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("optimiser", ["adam", "muon"])
+def test_two_processes_learn_what_one_does(optimiser: str, tmp_path: Path) -> None:
     """The same examples and draws, spread over two processes: the same weights within rounding."""
     one, two = tmp_path / "one", tmp_path / "two"
-    small_run(one, steps=8)
+    small_run(one, steps=8, merge_optimiser=optimiser)
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2"]
     subprocess.run(
-        [*torchrun, "--standalone", script, two, "8"],
+        [*torchrun, "--standalone", script, two, "8", optimiser],
         check=True,
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
