@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -56,13 +56,13 @@ class Frame:
         distance = torch.round(seen.square().sum(1) / _EVEN)
         farthest = segment_argmax(distance, nodes.owner, len(nodes))
         nowhere = seen.new_zeros(1, 2)  # what an empty node turns to
-        ahead = nn.functional.normalize(torch.cat([seen, nowhere])[farthest], dim=1)
+        faced = torch.cat([seen, nowhere])[farthest]
+        ahead = nn.functional.normalize(faced, dim=1)
         x, y = ahead.unbind(1)
         x = torch.where((ahead == 0).all(1), 1, x)
         turn = torch.stack([torch.stack([x, y], 1), torch.stack([-y, x], 1)], 1)
-        turned = Frame(self.mean, turn @ self.stretch)
-        seen = turned(nodes.items, nodes.owner)
-        return replace(turned, ahead=torch.cat([seen, nowhere])[farthest])
+        far = faced.norm(dim=1)
+        return Frame(self.mean, turn @ self.stretch, torch.stack([far, torch.zeros_like(far)], 1))
 
     def by_angle(
         self, seen: Float[Tensor, "rows 2"], owner: Int[Tensor, "rows"]
