@@ -1,11 +1,13 @@
 """Where hulls go wrong: the levels at which corners are lost, and what is one too many at the end.
 
-python benchmarks/hull_levels.py [NAME_OR_FILE ...] [--num-sets N]
+python benchmarks/hull_levels.py [NAME_OR_FILE ...] [--num-sets N] [--json]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -13,13 +15,12 @@ from rich.table import Table
 
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
+from diconet.recipes.hull import SIZES
 from diconet.segments import owner_of, segment_sum
 from diconet.splits import RandomSplit
 from diconet.tasks.hull import HullTask, exact
 from diconet.tree import fold_levels, grow
 from diconet.weights import find
-
-SIZES = (25, 50, 100, 200)
 
 
 @torch.no_grad()
@@ -48,17 +49,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", default=["hull_random", "hull_diconet_reg"])
     parser.add_argument("--num-sets", type=int, default=1_024)
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    records: list[dict[str, Any]] = []
     for name in options.models:
         model = find(name)
-        table = Table(title=f"{name}, percent of sets")
-        for column in ("n", "right", *(f"lost at level {i}" for i in range(5)), "too many"):
-            table.add_column(column, justify="right")
         for size in SIZES:
-            right, lost, extra = losses(model, size, options.num_sets)
-            cells = [f"{100 * share:.1f}" for share in (right, *lost)] + [""] * (5 - len(lost))
-            table.add_row(str(size), *cells, f"{100 * extra:.1f}")
-        Console().print(table)
+            shares = losses(model, size, options.num_sets)
+            found = zip(("right", "lost by level", "too many"), shares, strict=True)
+            records.append({"model": name, "n": size, **dict(found)})
+    if options.json:
+        print(json.dumps(records))
+        return
+    table = Table(title="percent of sets: right, a corner lost at level 0 (root) to 4, too many")
+    table.add_column("model", no_wrap=True)
+    for column in ("n", "right", *map(str, range(5)), "more"):
+        table.add_column(column, justify="right")
+    for record in records:
+        lost = [percent(share) for share in record["lost by level"]]
+        lost += [""] * (5 - len(lost))
+        right, extra = percent(record["right"]), percent(record["too many"])
+        table.add_row(record["model"], str(record["n"]), right, *lost, extra)
+    Console().print(table)
+
+
+def percent(share: float) -> str:
+    """A share as shown in the table."""
+    return f"{100 * share:.1f}"
 
 
 if __name__ == "__main__":
