@@ -227,6 +227,25 @@ def test_cifar_goes_to_kmeans_only(
     )
 
 
+def test_views_go_to_hulls_only_and_a_square_has_eight(
+    capsys: pytest.CaptureFixture[str], weights: dict[str, str]
+) -> None:
+    for task, views, complaint in (
+        ("kmeans", "2", "views must go with hull; got kmeans."),
+        ("hull", "9", "views must be from 1 to 8; got 9."),
+        ("hull", "0", "--views must be a whole number of at least 1; got '0'."),
+    ):
+        with pytest.raises(SystemExit):
+            main(["evaluate", task, "--model", weights[task], "--views", views, "--num-sets", "2"])
+        assert complaint in capsys.readouterr().err
+    command = ["evaluate", "hull", "--model", "hull_plain_baseline", "--sizes", "25"]
+    one, two = (
+        records(capsys, *command, "--num-sets", "64", "--views", views)[0]["value"]
+        for views in ("1", "2")
+    )
+    assert one < two
+
+
 def test_what_is_no_number_is_null(
     weights: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

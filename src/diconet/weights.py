@@ -16,7 +16,7 @@ from safetensors.torch import save as to_bytes
 from torch import nn
 
 from diconet.io.output import write_whole
-from diconet.merges import BestOfViews, PointerMerge, TripleJudge, TripleMerge
+from diconet.merges import PointerMerge, TripleJudge, TripleMerge
 from diconet.merges.edges import EdgeMerge
 from diconet.merges.exchange import ExchangeMerge
 from diconet.merges.length import LengthMerge
@@ -42,7 +42,6 @@ MODULES: dict[str, type[nn.Module]] = {
         AcrossSplit,
         Aligned,
         Balanced,
-        BestOfViews,
         EdgeMerge,
         ExchangeMerge,
         FillSplit,

@@ -30,6 +30,12 @@ class NaiveNode:
             if x.hypot(y) > 0:
                 turn = torch.stack([x, y, -y, x]).reshape(2, 2) / x.hypot(y)
                 self.stretch = turn @ self.stretch
+        if merge.normalise == "abreast" and all(halves):
+            left, right = (torch.stack([self.seen(points[r]) for r in h]).mean(0) for h in halves)
+            x, y = right - left
+            if x.hypot(y) > 0:
+                turn = torch.stack([x, y, -y, x]).reshape(2, 2) / x.hypot(y)
+                self.stretch = turn @ self.stretch
         if merge.order != "given":
             read = self._by_angle if merge.order == "angle" else self._by_outline
             halves = [read(points, half) for half in halves]

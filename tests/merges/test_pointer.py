@@ -10,14 +10,14 @@ from diconet.answers import Sequences
 from diconet.merges import PointerMerge
 from diconet.merges.attention import additive_scores
 from diconet.merges.course import Way
-from diconet.merges.frame import Frame
+from diconet.merges.frame import Frame, Normalise
 from diconet.merges.pointer import _check_choices
 from diconet.merges.routes import Gamma
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
 from diconet.splits import RandomSplit
 from diconet.tasks.hull import HullTask, hull_of
-from diconet.tree import Growth, fold, grow, joined
+from diconet.tree import Growth, fold, grow
 from tests.merges.naive import naive_log_prob
 
 
@@ -43,6 +43,7 @@ def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
     [
         {},
         {"normalise": "covariance"},
+        {"normalise": "abreast"},
         {"attention": "course"},
         {"attention": "bearings"},
         {"attention": "bearings", "normalise": "facing"},
@@ -85,7 +86,7 @@ def _prob_of_order(merge: PointerMerge, tree, places: list[int]) -> float:
     from diconet.tree import halves
 
     pairs, _ = halves(level, None)
-    memory = merge._encode(pairs, Frame.of(joined(pairs), "spread"))
+    memory = merge._encode(pairs, Frame.of(pairs, "spread"))
     rows = torch.tensor(places)
     taken = torch.full((3,), 3)
     taken[rows] = torch.arange(len(places))
@@ -149,7 +150,12 @@ def test_answers_never_repeat_an_item(patience: float, rng: torch.Generator) -> 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"attention": "course"}, {"attention": "bearings", "normalise": "facing"}],
+    [
+        {},
+        {"normalise": "abreast"},
+        {"attention": "course"},
+        {"attention": "bearings", "normalise": "facing"},
+    ],
 )
 @pytest.mark.parametrize("depth", [0, 2])
 def test_a_set_gets_the_same_answer_alone_and_in_a_batch(
@@ -223,7 +229,7 @@ def test_an_outline_is_read_once_around(rng: torch.Generator) -> None:
     points = torch.rand(2, 40, 2, generator=rng) + torch.tensor([[[0.0, 0]], [[1.5, 0]]])
     corners = [points[i][torch.from_numpy(hull_of(points[i].double().numpy()))] for i in (0, 1)]
     halves = SetBatch.of([c[torch.randperm(len(c), generator=rng)] for c in corners])
-    frame = Frame.of(joined(halves), "facing")
+    frame = Frame.of(halves, "facing")
     read = halves.items[frame.by_outline(halves)].split(halves.sizes.tolist())
     seen = frame(halves.items, halves.owner // 2).square().sum(1)
     assert any(torch.equal(half[0], halves.items[seen.argmax()]) for half in read)
@@ -257,10 +263,32 @@ def test_a_node_that_faces_its_farthest_sees_no_turn_and_no_stretch(rng: torch.G
     assert answer(points) == answer(moved)
 
 
+def _with_nothing_beside(nodes: SetBatch) -> SetBatch:
+    """Nodes as pairs of halves, the second one empty."""
+    sizes = torch.stack([nodes.sizes, torch.zeros_like(nodes.sizes)], 1).flatten()
+    return SetBatch.pack(nodes.items, sizes)
+
+
+def test_halves_lie_abreast_however_they_were_cut(rng: torch.Generator) -> None:
+    """The second to the right of the first, in a frame without covariance; one alone stays."""
+    sizes = torch.tensor([7, 9, 20, 3, 1, 1, 0, 4, 0, 0])
+    halves = SetBatch.pack(torch.rand(45, 2, generator=rng), sizes)
+    frame, level = Frame.of(halves, "abreast"), Frame.of(halves, "covariance")
+    seen = frame(halves.items, halves.owner // 2)
+    across = halves.mean(seen).reshape(-1, 2, 2).diff(dim=1).squeeze(1)
+    assert (across[:3, 0] > 0.1).all()
+    assert torch.allclose(across[:3, 1], torch.zeros(3), atol=1e-3)
+    for node in (seen[:16], seen[16:39]):
+        assert torch.allclose(node.T @ node / len(node), torch.eye(2), atol=1e-3)
+    assert (torch.linalg.det(frame.stretch) > 0).all()
+    assert torch.equal(frame.stretch[3:], level.stretch[3:])
+    assert frame.ahead is None
+
+
 def test_the_farthest_lies_ahead_and_comes_first(rng: torch.Generator) -> None:
     sizes = torch.tensor([7, 0, 1, 30, 2])
     nodes = SetBatch.pack(torch.rand(40, 2, generator=rng), sizes)
-    frame = Frame.of(nodes, "facing")
+    frame = Frame.of(_with_nothing_beside(nodes), "facing")
     seen = frame(nodes.items, nodes.owner)
     order = frame.by_angle(seen, nodes.owner)
     corners = HullTask().oracle(nodes).unpack()
@@ -301,8 +329,10 @@ def test_nonsense_is_refused() -> None:
     for order in ("angle", "outline"):
         with pytest.raises(ValueError, match=rf'order="{order}" needs 2 features; got 3\.'):
             PointerMerge(3, 4, order=order)
-    with pytest.raises(ValueError, match=r'normalise="facing" needs 2 features; got 3\.'):
-        PointerMerge(3, 4, normalise="facing")
+    turned: tuple[Normalise, ...] = ("facing", "abreast")
+    for normalise in turned:
+        with pytest.raises(ValueError, match=f'normalise="{normalise}" needs 2 features; got 3'):
+            PointerMerge(3, 4, normalise=normalise)
     with pytest.raises(ValueError, match=r"patience must be above 0 and at most 1; got 0\.0\."):
         PointerMerge(2, 4, patience=0.0)
     PointerMerge(2, 4, order="angle", patience=1.0)
@@ -312,7 +342,7 @@ def test_nonsense_is_refused() -> None:
     ("name", "known"),
     [
         ("order", "given, angle, outline"),
-        ("normalise", "spread, covariance, facing"),
+        ("normalise", "spread, covariance, facing, abreast"),
         ("attention", "plain, bearings, course"),
     ],
 )

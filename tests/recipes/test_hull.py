@@ -11,8 +11,8 @@ import torch
 from diconet.model import DiCoNet
 from diconet.presets import names, read_settings
 from diconet.recipes.hull import (
+    ALL_SIDES,
     BLOCKS,
-    MANY_VIEWS,
     ROWS,
     Row,
     Settings,
@@ -96,7 +96,7 @@ def test_a_folder_of_another_row_is_refused_before_any_stage(tmp_path: Path) -> 
 
 
 def test_presets_of_the_paper_and_ours() -> None:
-    assert set(names("hull")) >= {"paper", *BLOCKS}
+    assert set(names("hull")) >= {"paper", *(block.preset for block in BLOCKS)}
     paper = read_settings(Settings, "hull", "paper", [])
     assert (paper.width, paper.split_layers, paper.split_width) == (512, 5, 15)
     assert (paper.train.batch_size, paper.train.split_lr, paper.train.merge_lr) == (
@@ -112,7 +112,7 @@ def test_shipped_networks_answer_as_they_should() -> None:
     """With room for the draw of the sets; an untrained network reaches 0%."""
     accuracy = {
         name: evaluate(shipped(name), sizes=[25], num_sets=128, seed=5)[0]["value"]
-        for prefix, *_ in BLOCKS.values()
+        for prefix in {block.prefix for block in BLOCKS}
         for name in (f"{prefix}_{row}" for row in get_args(Row))
     }
     for prefix, least in {"hull": 85, "hull_course": 96, "hull_plain": 50}.items():
@@ -137,10 +137,11 @@ def test_a_learned_split_pays_and_a_random_one_does_not(prefix: str) -> None:
 def test_the_table_has_every_cell() -> None:
     records = reproduce(num_sets=8, seed=1)
     cells = {(r["row"], r["column"], r["metric"]): r for r in records}
-    for (row, (_, paper)), (_, suffix, _) in product(ROWS.items(), BLOCKS.values()):
+    suffixes = [suffix for block in BLOCKS for suffix in block.views.values()]
+    for (row, (_, paper)), suffix in product(ROWS.items(), suffixes):
         row += suffix
-        for n, figure in zip((25, 50, 100, 200), paper or [None] * 4, strict=True):
+        for n, figure in zip((25, 50, 100, 200), paper, strict=True):
             assert cells[row, f"n={n}", "accuracy"]["paper"] == figure
             assert 0 <= cells[row, f"n={n}", "f1"]["ours"] <= 100
             assert cells[row, f"n={n}", "area"]["paper"] is None
-    assert (MANY_VIEWS, "n=200", "accuracy") in cells
+    assert (ALL_SIDES, "n=200", "accuracy") in cells

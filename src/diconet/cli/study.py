@@ -40,6 +40,9 @@ def add(commands: Any) -> None:
     evaluate.add_argument("--sizes", type=sizes, help="set sizes, such as 25,50")
     evaluate.add_argument("--num-sets", type=count, default=1_024)
     evaluate.add_argument("--seed", type=_seed, default=0)
+    evaluate.add_argument(
+        "--views", type=count, help="hull: see every set from so many sides, of 8 that a square has"
+    )
     evaluate.add_argument("--plot", type=Path, metavar="DIR", help="write pictures there")
     _takes_cifar(evaluate)
     evaluate.add_argument("--json", action="store_true")
@@ -58,13 +61,17 @@ def _takes_cifar(command: argparse.ArgumentParser) -> None:
     command.add_argument("--cifar", type=Path, metavar="DIR", help="k-means: where CIFAR-10 is")
 
 
-def _cifar(options: argparse.Namespace, task: str) -> dict[str, Path]:
-    """The folder of CIFAR-10 for the one task that knows what to do with it."""
-    if options.cifar is None or (options.task == "all" and task != "kmeans"):
-        return {}
-    if task != "kmeans":
-        raise ValueError(f"cifar must go with kmeans; got {task}.")
-    return {"cifar": options.cifar}
+def _only_for(options: argparse.Namespace, task: str) -> dict[str, Any]:
+    """The options that one task alone knows what to do with, where they were given."""
+    given = {}
+    for name, knows in (("cifar", "kmeans"), ("views", "hull")):
+        value = getattr(options, name, None)
+        if value is None or (options.task == "all" and task != knows):
+            continue
+        if task != knows:
+            raise ValueError(f"{name} must go with {knows}; got {task}.")
+        given[name] = value
+    return given
 
 
 def _seed(text: str) -> int:
@@ -110,7 +117,7 @@ def _run_name(options: argparse.Namespace, settings: Any) -> str:
 def _evaluate(options: argparse.Namespace, _: list[str]) -> None:
     from diconet.solve.networks import as_network
 
-    recipe, cifar = _recipe(options.task), _cifar(options, options.task)
+    recipe, more = _recipe(options.task), _only_for(options, options.task)
     model = as_network(
         options.model, default=recipe.DEFAULT_MODEL, task=options.task, parts=recipe.PARTS
     )
@@ -124,7 +131,7 @@ def _evaluate(options: argparse.Namespace, _: list[str]) -> None:
             sizes=options.sizes or recipe.SIZES,
             num_sets=options.num_sets,
             seed=options.seed,
-            **cifar,
+            **more,
         )
     show(records, options.json, title=f"{options.task}: {options.num_sets} sets a size")
 
@@ -134,11 +141,11 @@ def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
     changes: dict[str, Any] = {} if options.num_sets is None else {"num_sets": options.num_sets}
     records: list[Record] = []
     for task in tasks:
-        recipe, cifar = _recipe(task), _cifar(options, task)
+        recipe, more = _recipe(task), _only_for(options, task)
         if options.train:
-            changes["find"] = recipe.train_all(Path("runs"), quiet=options.json, **cifar)
+            changes["find"] = recipe.train_all(Path("runs"), quiet=options.json, **more)
         with patience(f"reproducing {task} ..."):
-            found = recipe.reproduce(seed=options.seed, **changes, **cifar)
+            found = recipe.reproduce(seed=options.seed, **changes, **more)
         records += [{"task": task, **r} for r in found] if len(tasks) > 1 else found
         if not options.json:
             show_beside_paper(found, title=task)

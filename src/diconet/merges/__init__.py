@@ -2,6 +2,5 @@
 
 from diconet.merges.pointer import PointerMerge
 from diconet.merges.triples import TripleJudge, TripleMerge
-from diconet.merges.views import BestOfViews
 
-__all__ = ["BestOfViews", "PointerMerge", "TripleJudge", "TripleMerge"]
+__all__ = ["PointerMerge", "TripleJudge", "TripleMerge"]

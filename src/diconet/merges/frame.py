@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from diconet.segments import segment_argmax, segment_sort
 from diconet.sets import SetBatch, standardise, whiten
+from diconet.tree import joined
 
-Normalise = Literal["spread", "covariance", "facing"]
+Normalise = Literal["spread", "covariance", "facing", "abreast"]
 
 _HAIR = 2e-3
 """Angles count from so little before straight ahead, which rounding may put just below 0."""
@@ -31,14 +32,18 @@ class Frame:
     ahead: Float[Tensor, "nodes 2"] | None = None
 
     @classmethod
-    def of(cls, nodes: SetBatch, normalise: Normalise) -> Frame:
-        """Spread 1 in all, or no covariance either, or facing the farthest item as well."""
+    def of(cls, halves: SetBatch, normalise: Normalise) -> Frame:
+        """Spread 1 in all, or no covariance either; then maybe facing the farthest item, or with
+        the halves abreast."""
+        nodes = joined(halves)
         if normalise == "spread":
             _, mean, spread = standardise(nodes)
             unit = torch.eye(nodes.num_features, dtype=spread.dtype, device=spread.device)
             return cls(mean, unit / torch.where(spread > 0, spread, 1)[:, :, None])
         level = cls(*whiten(nodes))
-        return level if normalise == "covariance" else level._facing_farthest(nodes)
+        if normalise == "facing":
+            return level._facing_farthest(nodes)
+        return level._abreast(halves) if normalise == "abreast" else level
 
     def __call__(
         self, points: Float[Tensor, "rows features"], node: Int[Tensor, "rows"]
@@ -57,12 +62,16 @@ class Frame:
         farthest = segment_argmax(distance, nodes.owner, len(nodes))
         nowhere = seen.new_zeros(1, 2)  # what an empty node turns to
         faced = torch.cat([seen, nowhere])[farthest]
-        ahead = nn.functional.normalize(faced, dim=1)
-        x, y = ahead.unbind(1)
-        x = torch.where((ahead == 0).all(1), 1, x)
-        turn = torch.stack([torch.stack([x, y], 1), torch.stack([-y, x], 1)], 1)
         far = faced.norm(dim=1)
-        return Frame(self.mean, turn @ self.stretch, torch.stack([far, torch.zeros_like(far)], 1))
+        ahead = torch.stack([far, torch.zeros_like(far)], 1)
+        return Frame(self.mean, _turn(faced) @ self.stretch, ahead)
+
+    def _abreast(self, halves: SetBatch) -> Frame:
+        """Turned until the middle of the second half lies straight to the right of the first's."""
+        middle = halves.mean(self(halves.items, halves.owner // 2)).reshape(-1, 2, 2)
+        both = (halves.sizes.reshape(-1, 2, 1) > 0).all(1)
+        across = torch.where(both, middle[:, 1] - middle[:, 0], 0)
+        return Frame(self.mean, _turn(across) @ self.stretch)
 
     def by_angle(
         self, seen: Float[Tensor, "rows 2"], owner: Int[Tensor, "rows"]
@@ -86,6 +95,13 @@ class Frame:
             angle = angle - _angle(self.ahead[node] - middle)
             angle = torch.remainder(angle + _HAIR, 2 * math.pi)
         return segment_sort(angle, halves.owner)
+
+
+def _turn(way: Float[Tensor, "nodes 2"]) -> Float[Tensor, "nodes 2 2"]:
+    """What turns each way to the first axis; nothing where it leads nowhere."""
+    x, y = nn.functional.normalize(way, dim=1).unbind(1)
+    x = torch.where((way == 0).all(1), 1, x)
+    return torch.stack([torch.stack([x, y], 1), torch.stack([-y, x], 1)], 1)
 
 
 def _angle(way: Float[Tensor, "rows 2"]) -> Float[Tensor, "rows"]:

@@ -74,9 +74,10 @@ class PointerMerge(nn.Module):
     the end symbol has probability `patience`: keeping an item too many costs little there.
 
     A node sees its points moved to their mean and scaled to spread 1 or, with
-    `normalise="covariance"`, stretched until none of their directions stands out; with "facing" it
-    also turns to the farthest, where angles and answers then begin, so that whatever moves, turns
-    and stretches the plane changes nothing.
+    `normalise="covariance"`, stretched until none of their directions stands out; with "abreast" it
+    also turns until its halves lie side by side, however they were cut; with "facing", to the
+    farthest, where angles and answers then begin, so that whatever moves, turns and stretches the
+    plane changes nothing.
 
     The `attention` is the paper's ("plain"), or it takes bearings: the direction in which an item
     lies, seen from the last one (at first its place, seen from the mean), joins the paper's sum
@@ -101,8 +102,8 @@ class PointerMerge(nn.Module):
         _check_choices({"order": order, "normalise": normalise, "attention": attention})
         if order != "given" and num_features != 2:
             raise ValueError(f'order="{order}" needs 2 features; got {num_features}.')
-        if normalise == "facing" and num_features != 2:
-            raise ValueError(f'normalise="facing" needs 2 features; got {num_features}.')
+        if normalise in ("facing", "abreast") and num_features != 2:
+            raise ValueError(f'normalise="{normalise}" needs 2 features; got {num_features}.')
         if bidirectional and width % 2:
             raise ValueError(f"width must be even to read both ways; got {width}.")
         if not 0 < patience <= 1:
@@ -138,7 +139,7 @@ class PointerMerge(nn.Module):
 
     def forward(self, level: Level, below: Pointed | None, target: Sequences | None) -> Pointed:
         pairs, origin = halves(level, None if below is None else below.sets)
-        frame = Frame.of(joined(pairs), self.normalise)
+        frame = Frame.of(pairs, self.normalise)
         if self.order != "given":
             rows = (
                 frame.by_angle(frame(pairs.items, pairs.owner // 2), pairs.owner)
