@@ -8,7 +8,7 @@ as a hull is by its area, the best of them is found without any label.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from diconet.answers import Sequences
@@ -42,8 +42,8 @@ def from_sides(
     if seeds is not None:
         drawn = torch.cat([seeds, *(mix(seeds, view) for view in range(1, num_views))])
     cycles: Sequences = network(seen, drawn).solution
-    mirrored = torch.arange(num_views).repeat_interleave(len(sets)) % 2 == 1
-    return _backwards(cycles, mirrored)
+    view = torch.arange(num_views, device=sets.sizes.device).repeat_interleave(len(sets))
+    return _backwards(cycles, view % 2 == 1)
 
 
 def largest(sets: SetBatch, cycles: Sequences) -> Sequences:
@@ -56,13 +56,13 @@ def largest(sets: SetBatch, cycles: Sequences) -> Sequences:
     area = area.where(once_around(corners, cycles.sizes), -torch.inf).reshape(num_views, -1)
     # Among equals, as where two points span no area, the answer that keeps most.
     kept = cycles.sizes.reshape(area.shape).where(area == area.amax(0), -1)
-    return cycles.take(kept.argmax(0) * len(sets) + torch.arange(len(sets)))
+    return cycles.take(kept.argmax(0) * len(sets) + torch.arange(len(sets), device=kept.device))
 
 
-def _backwards(cycles: Sequences, which: Tensor) -> Sequences:
+def _backwards(cycles: Sequences, which: Bool[Tensor, "cycles"]) -> Sequences:
     """The same cycles, with some of them read the other way round."""
     start = offsets_of(cycles.sizes)[:-1]
     owner = owner_of(cycles.sizes, len(cycles.places))
-    rows = torch.arange(len(owner))
+    rows = torch.arange(len(owner), device=owner.device)
     rows = torch.where(which[owner], (2 * start + cycles.sizes - 1)[owner] - rows, rows)
     return Sequences(cycles.places[rows], cycles.sizes)

@@ -235,11 +235,9 @@ def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
 
     Gives what finds them by the names of their weights; the triple merge's are the shipped ones.
     """
-    presets = {block.prefix: block.preset for block in BLOCKS}
-    folders = {
-        f"{prefix}_{row}": runs / f"{prefix}_{row}" for prefix in presets for row in get_args(Row)
-    }
-    for prefix, preset in presets.items():
+    folders: dict[str, Path] = {}
+    for preset, prefix, *_ in BLOCKS:
+        folders |= {f"{prefix}_{row}": runs / f"{prefix}_{row}" for row in get_args(Row)}
         settings = read_settings(Settings, "hull", preset, [])
         start = folders[f"{prefix}_baseline"]
         train_model(replace(settings, row="baseline"), start, quiet)
