@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,12 +12,12 @@ from diconet.credit import branch_loss, label_loss, move_loss, node_loss, tree_l
 from diconet.model import DiCoNet
 from diconet.noise import seeds_from
 from diconet.sets import SetBatch
-from diconet.splits.coin import coin_cut
+from diconet.splits.coin import SetSplit, coin_cut
 from diconet.splits.graph import GraphSplit
 from diconet.splits.softmax import SoftmaxLabels
 from diconet.splits.sweep import SweepSplit
 from diconet.tasks.kmeans import Gaussian, KMeansTask
-from diconet.train import Batch, TrainConfig, batch_at, train
+from diconet.train import Batch, Estimator, TrainConfig, batch_at, loss_of, train
 from diconet.tree import Cut, Growth
 
 
@@ -204,3 +205,54 @@ def test_labels_network_learns_from_reward_alone() -> None:
     )  # fmt: skip
     train(model, task, config, loss=label_loss, quiet=True)
     assert cost_of(test, model.split(test)[0]).mean().item() < 0.3 * before
+
+
+def shard(batch: Batch, rows: Tensor) -> Batch:
+    seeds = batch.seeds.reshape(len(batch.sets), -1)[rows].flatten()
+    return Batch(batch.sets.take(rows).as_roots(), None, seeds, batch.step)
+
+
+def uneven() -> DiCoNet:
+    """Trees of as many nodes as it happens: a cut may leave a side that is not cut again."""
+    return DiCoNet(SetSplit(2, activation="tanh"), growth=Growth(leaf_size=4))
+
+
+@pytest.mark.parametrize(
+    ("loss", "network"),
+    [
+        (loss_of, uneven),
+        (tree_loss, uneven),
+        (branch_loss, lambda: DiCoNet(GraphSplit(2, width=8, num_layers=2), depth=2)),
+        (move_loss, lambda: DiCoNet(GraphSplit(2, width=8, num_layers=2), depth=2)),
+        (node_loss, lambda: DiCoNet(SweepSplit(), growth=Growth())),
+        (label_loss, lambda: DiCoNet(SoftmaxLabels(2, 4, width=8, num_layers=2), depth=1)),
+    ],
+)
+def test_the_halves_of_a_batch_teach_what_the_whole_does(
+    loss: Estimator, network: Callable[[], DiCoNet]
+) -> None:
+    """What is drawn belongs to the example, and every example counts alike (so do processes)."""
+    torch.manual_seed(1)
+    model = network()
+    task = KMeansTask(Gaussian(2), None if loss is node_loss else (4,))
+    size = 100 if loss is node_loss else 40
+    config = TrainConfig(
+        batch_size=8, tree_samples=4, min_size=size, max_size=size, regulariser=1.0
+    )
+    whole = batch_at(3, task, None, config, 0, 1)
+    gradients = []
+    for rows in (torch.arange(8), torch.arange(4), torch.arange(4, 8)):
+        model.zero_grad()
+        loss(model, task, shard(whole, rows), config)[0].backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for together, first, second in zip(*gradients, strict=True):
+        torch.testing.assert_close((first + second) / 2, together, rtol=1e-3, atol=1e-6)
+
+
+def test_nothing_to_cut_is_nothing_to_learn() -> None:
+    task = KMeansTask(Gaussian(2))
+    config = TrainConfig(batch_size=3, tree_samples=2, min_size=1, max_size=1)
+    batch = batch_at(0, task, None, config, 0, 1)
+    value, parts = node_loss(DiCoNet(SweepSplit(), growth=Growth()), task, batch, config)
+    assert (value.item(), parts["score"]) == (0, 0)
+    assert not value.requires_grad

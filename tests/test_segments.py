@@ -9,6 +9,7 @@ from diconet.segments import (
     cross,
     inverse,
     owner_of,
+    place_within,
     ragged_arange,
     segment_argmax,
     segment_logsumexp,
@@ -74,3 +75,8 @@ def test_cross_pairs_only_within_a_segment() -> None:
 def test_inverse_undoes_a_permutation() -> None:
     permutation = torch.tensor([2, 0, 1])
     assert permutation[inverse(permutation)].tolist() == [0, 1, 2]
+
+
+def test_places_count_within_an_owner_in_any_order() -> None:
+    owner = torch.tensor([2, 0, 2, 2, 0, 3])
+    assert place_within(owner, 5).tolist() == [0, 0, 1, 2, 1, 0]

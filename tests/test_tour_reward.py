@@ -84,3 +84,17 @@ class Free(nn.Module):
 
     def forward(self, level: Level, below: EdgeSignal | None, target: None) -> EdgeSignal:
         return EdgeSignal(level.roots, NearGraph.of(level.sets, 4), self.logits)
+
+
+def test_the_halves_of_a_batch_teach_what_the_whole_does() -> None:
+    model, task = DiCoNet(AcrossSplit(), Weighed(), depth=0), TspTask()
+    rng = torch.Generator().manual_seed(0)
+    sets, seeds = task.sample(4, 20, rng=rng), seeds_from(rng, 4 * 8).reshape(4, 8)
+    config = TrainConfig(batch_size=4, tree_samples=8, min_size=20, max_size=20)
+    gradients = []
+    for rows in (torch.arange(4), torch.arange(2), torch.arange(2, 4)):
+        model.zero_grad()
+        batch = Batch(sets.take(rows).as_roots(), None, seeds[rows].flatten())
+        tour_loss(model, task, batch, config)[0].backward()
+        gradients.append(model.merge.weight.grad.item())
+    assert gradients[0] == pytest.approx((gradients[1] + gradients[2]) / 2, rel=1e-4)

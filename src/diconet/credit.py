@@ -16,7 +16,7 @@ from torch import Tensor
 from diconet.losses import advantage, policy_gradient
 from diconet.model import DiCoNet
 from diconet.noise import mix
-from diconet.segments import index_of, segment_logsumexp, segment_sum
+from diconet.segments import index_of, place_within, segment_logsumexp, segment_sum
 from diconet.sets import SetBatch
 from diconet.task import Task
 from diconet.train import Batch, TrainConfig
@@ -170,6 +170,8 @@ def node_loss(
     with torch.no_grad():
         tree = model(batch.sets).tree
         score = task.reward(batch.sets, tree)
+    if len(tree.levels) == 1:  # nothing was cut
+        return score.new_zeros(()), {"loss": 0.0, "score": score.mean().item()}
     nodes, last = _one_node_each(tree, batch.seeds[:: config.tree_samples])
     exact = last if hasattr(task, "cut_reward") else torch.zeros_like(last)
     losses = []
@@ -179,7 +181,7 @@ def node_loss(
         which = index_of(~exact)
         seeds = batch.seeds.reshape(-1, config.tree_samples)[which].flatten()
         losses.append(_sampled(model, task, nodes.take(which).as_roots(), seeds))
-    loss = torch.cat(losses).mean()
+    loss = torch.cat(losses).sum() / len(batch.sets)
     return loss, {"loss": loss.item(), "score": score.mean().item()}
 
 
@@ -192,7 +194,7 @@ def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor
         last.append(below.is_leaf.reshape(-1, 2).all(1))
     everything = SetBatch.cat(parts)
     owner = torch.cat(example)
-    key = mix(seeds[owner], torch.arange(len(owner)))
+    key = mix(seeds[owner], place_within(owner, len(tree.roots)))
     order = torch.argsort(key)
     order = order[torch.argsort(owner[order], stable=True)]
     first = torch.ones(len(order), dtype=torch.bool)
@@ -201,9 +203,8 @@ def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor
     return everything.take(chosen), torch.cat(last)[chosen]
 
 
-def _sampled(
-    model: DiCoNet, task: Task, nodes: SetBatch, seeds: Tensor
-) -> Float[Tensor, "samples"]:
+def _sampled(model: DiCoNet, task: Task, nodes: SetBatch, seeds: Tensor) -> Float[Tensor, "nodes"]:
+    """The policy gradient's loss of every node, over its samples."""
     samples = len(seeds) // len(nodes)
     cut = cast(ManyCuts, model.split).many(nodes, seeds)
     copies = nodes.repeat(samples)
@@ -214,7 +215,7 @@ def _sampled(
         cost = -task.reward(sides, below).reshape(-1, 2).sum(1)
         mean = _group_mean(cost, samples)
         relative = advantage(-cost / mean.abs().clamp(min=1e-30), samples)
-    return -relative * cut.log_prob
+    return (-relative * cut.log_prob).reshape(-1, samples).mean(1)
 
 
 def _grow_open(model: DiCoNet, sides: SetBatch, closed: Tensor | None) -> Any:

@@ -32,20 +32,23 @@ def policy_gradient(
 
 
 def split_variance(tree: PartitionTree) -> Float[Tensor, ""]:
-    """Mean over nodes of the variance of an item's probability within its node (eq. split_reg).
+    """Variance of an item's probability within its node (eq. split_reg), mean over a tree's nodes.
 
-    It is largest where each half of a node is sure of its side, so maximising it balances the tree.
+    And over the trees, all alike, so that parts of a batch add up to the whole. It is largest
+    where each half of a node is sure of its side, so maximising it balances the tree.
     """
-    total = tree.roots.items.new_zeros(())
-    nodes = 0
+    total = tree.roots.items.new_zeros(len(tree.roots))
+    nodes = torch.zeros_like(total)
     for level in tree.levels:
         if level.cut is None or level.cut.prob is None:
             continue
         sets = level.sets.take(level.inner)
         mean = sets.mean(level.cut.prob)
-        total = total + (sets.mean(level.cut.prob.square()) - mean.square()).sum()
-        nodes += len(sets)
-    return total / max(nodes, 1)
+        variance = sets.mean(level.cut.prob.square()) - mean.square()
+        example = level.example[level.inner]
+        total = total.index_add(0, example, variance.to(total.dtype))
+        nodes = nodes.index_add(0, example, torch.ones_like(variance, dtype=total.dtype))
+    return (total / nodes.clamp(min=1)).mean()
 
 
 def clip(parameters: Sequence[Tensor], largest: float) -> Float[Tensor, ""]:

@@ -27,8 +27,7 @@ class Outcome:
     @property
     def log_prob(self) -> Float[Tensor, "sets"] | None:
         """log p(Y | tree) of the target that was given, if one was."""
-        log_prob = None if self.answer is None else self.answer.log_prob
-        return cast("Float[Tensor, 'sets'] | None", log_prob)
+        return cast("Float[Tensor, 'sets'] | None", getattr(self.answer, "log_prob", None))
 
 
 class DiCoNet(nn.Module):

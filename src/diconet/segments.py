@@ -31,6 +31,15 @@ def ragged_arange(starts: Int[Tensor, "runs"], sizes: Int[Tensor, "runs"]) -> In
     )
 
 
+def place_within(owner: Int[Tensor, "rows"], num: int) -> Int[Tensor, "rows"]:
+    """Place of each row among those of its owner, from 0; owners come in any order."""
+    order = torch.argsort(owner, stable=True)
+    starts = offsets_of(torch.bincount(owner, minlength=num))[:-1]
+    places = torch.empty_like(owner)
+    places[order] = torch.arange(len(owner), device=owner.device) - starts[owner[order]]
+    return places
+
+
 def cross(
     left: Int[Tensor, "sets"], right: Int[Tensor, "sets"]
 ) -> tuple[Int[Tensor, "pairs"], Int[Tensor, "pairs"]]:

@@ -16,6 +16,7 @@ from diconet.losses import advantage
 from diconet.merges.edges import EdgeSignal
 from diconet.model import DiCoNet
 from diconet.noise import mix, uniform
+from diconet.segments import place_within, segment_sum
 from diconet.sets import SetBatch
 from diconet.task import Task
 from diconet.tours.decode import greedy_tour
@@ -30,16 +31,20 @@ def tour_loss(
     signal: EdgeSignal = model(batch.sets).answer
     edges, score = signal.edges()
     samples = config.tree_samples
-    seeds = batch.seeds.reshape(len(batch.sets), samples)[batch.sets.owner[edges[:, 0]]]
-    noise = gaussian(mix(seeds, torch.arange(len(edges))[:, None].expand_as(seeds)))
+    owner = batch.sets.owner[edges[:, 0]]
+    seeds = batch.seeds.reshape(len(batch.sets), samples)[owner]
+    place = place_within(owner, len(batch.sets))
+    noise = gaussian(mix(seeds, place[:, None].expand_as(seeds)))
     cost = torch.stack([_costs(batch.sets, signal, noise[:, s]) for s in range(samples)], 1)
     nearby = (cost + cost[signal.graph.neighbour].mean(1)) / 2
     unit = nearby.mean(1, keepdim=True).clamp(min=1e-12)
     credit = advantage((-nearby / unit).flatten(), samples).reshape(nearby.shape)
     of_edge = credit[edges[:, 0]] + credit[edges[:, 1]]
     push = (of_edge * noise).mean(1)
-    # Greedy does not see what all scores have in common, so nothing may push that.
-    loss = -((push - push.mean()) * score).sum() / batch.sets.num_items
+    # Greedy does not see what all scores of a set have in common, so nothing may push that.
+    number = torch.bincount(owner, minlength=len(batch.sets)).clamp(min=1)
+    common = segment_sum(push, owner, len(batch.sets)) / number
+    loss = -((push - common[owner]) * score).sum() / batch.sets.num_items
     total = batch.sets.sum(cost).mean().item()
     return loss, {"loss": loss.item(), "score": -total}
 

@@ -106,8 +106,8 @@ def train(
 
     With an oracle, the merge learns from the likelihood of its answers and the split from the same
     by policy gradient; without one, the split learns from the task's reward alone. Another
-    `loss` may take the place of `loss_of`. Ctrl-C finishes the step and keeps it; a kill loses
-    at most `checkpoint_every` steps.
+    `loss` may take the place of `loss_of`. What `evaluate` gives is logged in the folder. Ctrl-C
+    finishes the step and keeps it; a kill loses at most `checkpoint_every` steps.
     """
     keep_freed_memory()
     for parameter in model.parameters():
@@ -118,9 +118,15 @@ def train(
         raise ValueError(
             f"batch_size must be a multiple of the {world} processes; got {config.batch_size}."
         )
+    if loss is loss_of and oracle is None and parameters_of(model.merge):
+        raise ValueError("a merge that learns needs an oracle, or a loss of its own; got neither.")
+    if evaluate is not None and run is None:
+        raise ValueError("evaluate needs a run folder for its numbers; got none.")
     optimisers = _optimisers(model, config)
     folder = RunFolder(Path(run), config, model, task, loss) if run is not None else None
-    start = folder.start(model, optimisers) if folder else 0
+    start = folder.start(model, optimisers) if folder and rank == 0 else 0
+    if world > 1:
+        start = _begin_as_first(model, optimisers, start)
     if folder and rank == 0:
         folder.open(start)
     clock, misses = time.monotonic(), 0
@@ -203,20 +209,40 @@ def _update(
 
 
 def _average_gradients(model: DiCoNet, world: int, stop: bool) -> bool:
-    """One all-reduce over all gradients; a parameter that a step did not use counts as zero.
+    """One all-reduce over all gradients; what a process did not use counts as zero there.
 
+    What none of them used has no gradient, as with one process: an optimiser moves on with a zero.
     It also tells every process whether one was asked to stop, so that all stop at the same step.
     """
     parameters = [p for p in model.parameters() if p.requires_grad]
+    used = [p.grad is not None for p in parameters]
     flat = torch.cat(
         [(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters]
-        + [parameters[0].new_tensor([float(stop)])]
+        + [parameters[0].new_tensor([*used, stop])]
     )
     dist.all_reduce(flat)
-    pieces = (flat[:-1] / world).split([p.numel() for p in parameters])
-    for parameter, piece in zip(parameters, pieces, strict=True):
-        parameter.grad = piece.reshape(parameter.shape)
-    return bool(flat[-1] > 0)
+    *pieces, told = flat.split([*(p.numel() for p in parameters), len(used) + 1])
+    *anywhere, stopped = (told > 0).tolist()
+    for parameter, piece, is_used in zip(parameters, pieces, anywhere, strict=True):
+        parameter.grad = (piece / world).reshape(parameter.shape) if is_used else None
+    return bool(stopped)
+
+
+def _begin_as_first(
+    model: DiCoNet, optimisers: dict[str, torch.optim.Optimizer], start: int
+) -> int:
+    """Every process begins with the weights, the optimisers and the step of the first one.
+
+    So only that one needs the run folder, and nobody has to seed the weights.
+    """
+    states = {name: optimiser.state_dict() for name, optimiser in optimisers.items()}
+    told: list[Any] = [start, model.state_dict(), states]
+    dist.broadcast_object_list(told, src=0)
+    start, weights, states = told
+    model.load_state_dict(weights)
+    for name, optimiser in optimisers.items():
+        optimiser.load_state_dict(states[name])
+    return int(start)
 
 
 def _processes() -> tuple[int, int]:

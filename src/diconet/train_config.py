@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 Optimiser = Literal["rmsprop", "adam", "adamax", "adamw", "muon"]
+Learning = Literal["policy_gradient", "imitate"]
+Schedule = Literal["epoch", "cosine", "geometric"]
+
+_CHOICES = {
+    "split_optimiser": Optimiser,
+    "merge_optimiser": Optimiser,
+    "estimator": Learning,
+    "schedule": Schedule,
+}
 
 
 @dataclass(frozen=True)
@@ -32,8 +41,8 @@ class TrainConfig:
     merge_lr: float = 0.001
     split_optimiser: Optimiser = "rmsprop"
     merge_optimiser: Optimiser = "adam"
-    estimator: Literal["policy_gradient", "imitate"] = "policy_gradient"
-    schedule: Literal["epoch", "cosine", "geometric"] = "epoch"
+    estimator: Learning = "policy_gradient"
+    schedule: Schedule = "epoch"
     epoch_steps: int = 7_800
     warmup: int = 100
     final_rate: float = 1e-3
@@ -49,10 +58,19 @@ class TrainConfig:
     checkpoint_every: int = 500
 
     def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in get_args(choices):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(get_args(choices))};"
+                    f" got {getattr(self, name)!r}."
+                )
+        for name in ("regulariser", "policy_weight"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} must be a finite number; got {getattr(self, name)}.")
         every = ("log_every", "evaluate_every", "checkpoint_every")
-        for name in ("steps", "batch_size", "tree_samples", "min_size", "epoch_steps", *every):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
+        counts = ("steps", "batch_size", "tree_samples", "min_size", "epoch_steps", *every)
+        check_least(self, 1, *counts)
+        check_least(self, 0, "warmup")
         if self.max_size < self.min_size:
             raise ValueError(
                 f"max_size must be at least min_size, {self.min_size}; got {self.max_size}."
@@ -60,6 +78,11 @@ class TrainConfig:
         for name in ("split_lr", "merge_lr", "split_clip", "merge_clip", "final_rate"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0; got {getattr(self, name)}.")
+        for name in ("policy_from", "binarise_from"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(
+                    f"{name} must be a share of the run, from 0 to 1; got {getattr(self, name)}."
+                )
 
     def rate(self, step: int) -> float:
         """The factor on the learning rates at a step."""
@@ -69,3 +92,10 @@ class TrainConfig:
         if self.schedule == "geometric":
             return rising * self.final_rate ** (step / self.steps)
         return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+
+
+def check_least(settings: Any, least: int, *names: str) -> None:
+    """Settings of these names must be so large."""
+    for name in names:
+        if getattr(settings, name) < least:
+            raise ValueError(f"{name} must be at least {least}; got {getattr(settings, name)}.")

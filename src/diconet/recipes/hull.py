@@ -23,6 +23,7 @@ from diconet.sets import SetBatch
 from diconet.splits import RandomSplit, SetSplit
 from diconet.tasks.hull import HullTask, metrics
 from diconet.train import TrainConfig, loss_of, train
+from diconet.train_config import check_least
 from diconet.tree import Growth
 from diconet.views import SIDES, from_sides, largest
 from diconet.weights import find as find_weights
@@ -96,8 +97,7 @@ class Settings:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ValueError(f"width must be at least 1; got {self.width}.")
+        check_least(self, 1, "width", "split_width", "split_layers")
 
     def build(self) -> DiCoNet:
         """The network of the row, its weights drawn from the run's seed."""
@@ -138,7 +138,7 @@ def train_model(settings: Settings, run: Path, quiet: bool = False) -> DiCoNet:
 def _start_from(model: DiCoNet, settings: Settings, run: Path, quiet: bool) -> None:
     """Puts a trained merge in place: the given one, or a baseline's that is trained now."""
     if settings.init is not None:
-        start = find_weights(settings.init)
+        start = find_weights(settings.init, "init")
     else:
         start = train_model(replace(settings, row="baseline"), run / "baseline", quiet)
     fit(

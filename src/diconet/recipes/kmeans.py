@@ -28,6 +28,7 @@ from diconet.splits.softmax import SoftmaxLabels
 from diconet.splits.sweep import SweepSplit
 from diconet.tasks.kmeans import Gaussian, KMeansTask, OneOf, Parts, Patches
 from diconet.train import Estimator, TrainConfig, train
+from diconet.train_config import check_least
 from diconet.tree import Growth
 from diconet.weights import from_runs, save, start_from
 
@@ -86,6 +87,8 @@ class Settings:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
+        check_least(self, 1, "width", "num_layers", "points_each")
+        check_least(self, 0, "parts")
         if not self.data:
             raise ValueError("data must name at least one kind of points; got none.")
         if self.network != "sweep" and not self.stages:

@@ -23,6 +23,7 @@ from diconet.splits.takeleave import TakeLeave
 from diconet.splits.walk_search import LEFT, beam_of_walks, best_of_walks
 from diconet.tasks.knapsack import KnapsackTask, proven_gap
 from diconet.train import TrainConfig, train
+from diconet.train_config import check_least
 from diconet.tree import Growth
 from diconet.weights import from_runs, shipped, start_from
 
@@ -71,8 +72,8 @@ class Settings:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ValueError(f"width must be at least 1; got {self.width}.")
+        check_least(self, 1, "width", "num_layers")
+        check_least(self, 0, "num_splits")
 
     def build(self) -> DiCoNet:
         """The network, its weights drawn from the run's seed."""

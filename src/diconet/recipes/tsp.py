@@ -26,6 +26,7 @@ from diconet.tours.decode import Refine, greedy_tour, refined
 from diconet.tours.metric import Metric
 from diconet.tours.near import near_lists
 from diconet.train import TrainConfig, train
+from diconet.train_config import check_least
 from diconet.tree import Growth
 from diconet.weights import find as find_weights
 from diconet.weights import from_runs, shipped, start_from
@@ -75,6 +76,10 @@ class Settings:
     start: str | None = None
     train: TrainConfig = field(default_factory=_default_training)
 
+    def __post_init__(self) -> None:
+        check_least(self, 1, "width", "num_layers", "leaf_size", "num_labels")
+        check_least(self, 0, "depth")
+
 
 def build(settings: Settings) -> DiCoNet:
     """The network that the settings describe, untrained or as it was at `start`."""
@@ -97,7 +102,7 @@ def _pair_net(settings: Settings, edge_inputs: int) -> PairNet:
 
 def _paper_network(settings: Settings) -> DiCoNet:
     """DiCoNet as in appendix C: two networks of its own around a reference at the leaves."""
-    trained = find_weights(settings.leaf).merge
+    trained = find_weights(settings.leaf, "leaf").merge
     if not isinstance(trained, PairMerge):
         raise ValueError(f"leaf must be a network over pairs; got {settings.leaf!r}.")
     if trained.leaf.config["width"] != settings.width:
