@@ -270,6 +270,7 @@ FILES = [
     ("tsp", "a.csv", "0,0\n", ["--optimum", "0"], "--optimum must be above 0; got 0"),
     ("tsp", "a.csv", "0,0\n", ["--seed", "x"], "--seed must be a whole number; got 'x'"),
     ("tsp", "a.csv", "0,0\n", ["--seed", f"{10**23}"], r"seed must be .* from 0 to 2\*\*63 - 1"),
+    ("tsp", "a.csv", "0,0\n", ["--seconds", "1"], "seconds must go with refine 'lk'; got .*'2opt'"),
     ("tsp", "a.csv", "0,0\n", ["--seconds", "nan"], "seconds must be a finite number .*; got nan"),
 ]
 
@@ -294,6 +295,19 @@ def test_files_refused_by_the_command_line(
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "kept.csv"])
 
 
+def test_a_preset_with_a_setting_that_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = written(tmp_path, "mine.yaml", "train:\n  stepz: 5\n")
+    message = "preset must have settings of hull only; .*mine.yaml has 'train.stepz'"
+    refused(capsys, ["train", "hull", "--preset", preset], message)
+
+
+def test_a_run_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, "taken", "")
+    refused(capsys, ["train", "hull", "--run", file], "taken.*: Not a directory")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -316,6 +330,15 @@ def test_files_refused_by_the_command_line(
             r"--seed must be from 0 to .*; got 9223.*8\.",
         ),
         (["bench", "none_such"], "NAME must be one of"),
+        (["train", "hull", "--init", "none_such"], "init must be a file or one of"),
+        (["train", "hull", "--split_width", "0"], "split_width must be at least 1; got 0"),
+        (["train", "tsp", "--width", "-1"], "width must be at least 1; got -1"),
+        (["train", "kmeans", "--points_each", "0"], "points_each must be at least 1; got 0"),
+        (["train", "knapsack", "--num_splits", "-1"], "num_splits must be at least 0; got -1"),
+        (["train", "hull", "--train.policy_from", "7"], "policy_from must be a share of the run"),
+        (["train", "hull", "--width", str(10**11)], "not enough memory"),
+        (["evaluate", "hull", "--sizes", str(10**23)], "--sizes must be at most 1,000,000,000"),
+        (["solve", "tsp", "a.csv", "--capacity", "0"], "--capacity must go with knapsack; got tsp"),
     ],
 )
 def test_commands_refused(

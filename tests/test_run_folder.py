@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 import torch
 from torch import nn
 
+from diconet.credit import branch_loss
 from diconet.merges import PointerMerge
 from diconet.model import DiCoNet
 from diconet.run_folder import RunFolder
 from diconet.splits import RandomSplit, SetSplit
+from diconet.splits.graph import GraphSplit
 from diconet.tasks.hull import HullTask
 from diconet.tasks.kmeans import Gaussian, KMeansTask, OneOf
 from diconet.train import TrainConfig, loss_of, train
@@ -86,7 +89,30 @@ def test_what_is_trained_is_named_before_how(tmp_path: Path) -> None:
     run(tmp_path, network())
     config = TrainConfig(batch_size=2, tree_samples=1, max_size=8)
     with pytest.raises(ValueError, match=r"growth\.depth must stay 1"):
-        train(network(depth=0), HullTask(), config, run=tmp_path, quiet=True)
+        train(
+            network(depth=0), HullTask(), config, oracle=HullTask().oracle, run=tmp_path, quiet=True
+        )
+
+
+def test_a_loss_is_told_with_its_arguments(tmp_path: Path) -> None:
+    def cuts() -> DiCoNet:
+        return DiCoNet(GraphSplit(2, 4, 1), depth=1)
+
+    task = gaussians(2)
+    run(tmp_path, cuts(), task=task, loss=partial(branch_loss, last=3))
+    message = r"loss must stay 'branch_loss\(last=3\)' .*; got 'branch_loss(\(last=2\))?'\."
+    for other in (branch_loss, partial(branch_loss, last=2)):
+        with pytest.raises(ValueError, match=message):
+            run(tmp_path, cuts(), steps=2, task=task, loss=other)
+    run(tmp_path, cuts(), steps=2, task=task, loss=partial(branch_loss, last=3))
+
+
+@pytest.mark.parametrize("junk", [b"", b"junk", b"PK\x03\x04 junk"])
+def test_a_checkpoint_that_is_none_is_one_line(junk: bytes, tmp_path: Path) -> None:
+    run(tmp_path, network())
+    (tmp_path / "checkpoint.pt").write_bytes(junk)
+    with pytest.raises(ValueError, match=r"checkpoint\.pt must be the checkpoint of a run"):
+        run(tmp_path, network(), steps=2)
 
 
 def without_what_it_trains(folder: Path) -> None:

@@ -67,6 +67,11 @@ def test_pack_says_what_is_wrong() -> None:
         SetBatch.pack(torch.rand(8, 1), torch.tensor([9, -1]))
 
 
+def test_of_says_what_is_wrong() -> None:
+    with pytest.raises(ValueError, match=r"the same features; got \(3, 2\) and \(4, 3\)\."):
+        SetBatch.of([torch.zeros(3, 2), torch.zeros(4, 3)])
+
+
 def test_sizes_may_be_short_integers() -> None:
     sets = SetBatch.pack(torch.rand(5, 2), torch.tensor([2, 3], dtype=torch.int32))
     assert sets.mean(sets.items).shape == (2, 2)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -50,11 +50,22 @@ class RunFolder:
         if not self._checkpoint.exists():
             return 0
         self.check()
-        kept = torch.load(self._checkpoint, weights_only=True)
+        kept = self._read_checkpoint()
         fit(model, kept["model"], f"the weights in {self._checkpoint} do not fit the network")
         for name, optimiser in optimisers.items():
             optimiser.load_state_dict(kept["optimisers"][name])
         return int(kept["step"])
+
+    def _read_checkpoint(self) -> dict[str, Any]:
+        try:
+            kept = torch.load(self._checkpoint, weights_only=True)
+        except OSError:
+            raise
+        except Exception as error:  # junk makes an unpickler raise anything
+            raise ValueError(
+                f"{self._checkpoint} must be the checkpoint of a run; it cannot be read."
+            ) from error
+        return cast(dict[str, Any], kept)
 
     def open(self, step: int) -> None:
         """Makes the folder ready to write to: settings noted, metrics past `step` dropped."""
@@ -117,13 +128,20 @@ def _told(thing: Any) -> Any:
     if isinstance(thing, dict):
         return {str(name): _told(one) for name, one in thing.items()}
     if isinstance(thing, partial):
-        return {**_told(thing.func), **_told(thing.keywords)}
+        return {"class": _call(thing)}
     told: dict[str, Any] = {"class": getattr(thing, "__name__", type(thing).__name__)}
     if is_dataclass(thing) and not isinstance(thing, type):
         told |= {field.name: _told(getattr(thing, field.name)) for field in fields(thing)}
     elif hasattr(thing, "shape"):
         told["shape"] = list(thing.shape)
     return told
+
+
+def _call(made: partial[Any]) -> str:
+    """A function with some of its arguments given, as one would write it."""
+    given = [str(_told(one)) for one in made.args]
+    given += [f"{name}={_told(one)}" for name, one in made.keywords.items()]
+    return f"{_told(made.func)['class']}({', '.join(given)})"
 
 
 def _changes(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -57,6 +57,12 @@ class SetBatch:
         """A batch from a list of sets, each of shape (size, features)."""
         if not sets:
             raise ValueError("sets must hold at least one set; got none.")
+        shapes = {tuple(items.shape[1:]) for items in sets}
+        if len(shapes) > 1 or any(items.dim() != 2 for items in sets):
+            raise ValueError(
+                "sets must all be of shape (size, features), with the same features; got "
+                f"{' and '.join(str(tuple(items.shape)) for items in sets[:9])}."
+            )
         sizes = torch.tensor([len(items) for items in sets], device=sets[0].device)
         return cls.pack(torch.cat(list(sets)), sizes, context)
 

@@ -149,7 +149,7 @@ def fit(module: nn.Module, state: Mapping[str, Any], complaint: str) -> None:
 def start_from(model: DiCoNet, weights: str, setting: str) -> None:
     """Begins with all the weights that a setting names, shipped ones or a file's."""
     complaint = f"{setting} must name weights of this network; {weights} does not fit"
-    fit(model, find(weights).state_dict(), complaint)
+    fit(model, find(weights, setting).state_dict(), complaint)
 
 
 def _widened(value: torch.Tensor) -> torch.Tensor:
@@ -174,23 +174,26 @@ def _network(description: str, path: str | Path) -> DiCoNet:
         ) from error
 
 
-def shipped(name: str) -> DiCoNet:
-    """A network whose weights come with the package, such as "hull_diconet_reg"."""
+def shipped(name: str, setting: str = "model") -> DiCoNet:
+    """A network whose weights come with the package, such as "hull_diconet_reg".
+
+    A complaint names the `setting` that asked for it.
+    """
     resource = files("diconet") / "weights" / f"{name}.safetensors"
     if not resource.is_file():
         names = ", ".join(sorted(shipped_names()))
-        raise ValueError(f"model must be a file or one of {names}; got {name!r}.")
+        raise ValueError(f"{setting} must be a file or one of {names}; got {name!r}.")
     with as_file(resource) as path:
         return load(path)
 
 
-def find(model: str | Path) -> DiCoNet:
+def find(model: str | Path, setting: str = "model") -> DiCoNet:
     """Shipped weights by name, or those of a file.
 
     A name wins over a file that is called the same, which a `Path` or "./" in front still names.
     """
     named = isinstance(model, str) and model in shipped_names()
-    return load(model) if not named and Path(model).exists() else shipped(str(model))
+    return load(model) if not named and Path(model).exists() else shipped(str(model), setting)
 
 
 def from_runs(folders: Mapping[str, Path]) -> Callable[[str], DiCoNet]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -36,8 +37,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except (ValueError, OSError) as error:
-        print(f"diconet: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"diconet: {' '.join(_said(error).split())}", file=sys.stderr)
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not _TOO_LARGE.search(str(error)):
+            raise
+        print("diconet: not enough memory for so much at once.", file=sys.stderr)
+        sys.exit(2)
+
+
+_TOO_LARGE = re.compile("allocate memory|not enough memory|size calculation overflow")
+"""How torch says that there is no room."""
+
+
+def _said(error: Exception) -> str:
+    """What went wrong, without the system's number for it."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)
 
 
 def _parser() -> Parser:

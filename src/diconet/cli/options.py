@@ -8,6 +8,9 @@ from typing import Any
 
 TASKS = ("hull", "kmeans", "knapsack", "tsp")
 
+_MOST = 10**9
+"""More than anyone can wait for, and still a number that all libraries take."""
+
 Run = Callable[[argparse.Namespace, list[str]], None]
 
 
@@ -45,6 +48,8 @@ def count(text: str) -> int:
     """Reads a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; got {text!r}.")
+    if int(text) > _MOST:
+        raise argparse.ArgumentTypeError(f"must be at most {_MOST:,}; got {text}.")
     return int(text)
 
 

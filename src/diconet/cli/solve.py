@@ -72,7 +72,8 @@ def _solve(options: argparse.Namespace, _: list[str]) -> None:
 
 def _check_options(options: argparse.Namespace) -> None:
     for name, tasks in _OWN_OPTIONS.items():
-        if getattr(options, name) and options.task not in tasks:
+        given = getattr(options, name)
+        if given is not None and given is not False and options.task not in tasks:
             raise ValueError(f"--{name} must go with {' or '.join(tasks)}; got {options.task}.")
     if options.out and options.plot and options.out == options.plot:
         raise ValueError(f"--out and --plot must be two files; got {options.out} twice.")

@@ -26,22 +26,24 @@ def add(commands: Any) -> None:
         tasks=TASKS,
         takes_more=True,
     )
-    train.add_argument("--preset", default="small", help="a shipped preset, or a YAML file")
+    train.add_argument("--preset", default="small", help="a shipped preset (below), or a YAML file")
     train.add_argument(
         "--run", type=Path, help="folder of the run (default: runs/TASK_PRESET[_ROW])"
     )
     train.add_argument("--quiet", action="store_true", help="no progress bar")
     train.add_argument("--settings", action="store_true", help="show all settings, and stop")
+    train.epilog = _presets()
+    train.formatter_class = argparse.RawDescriptionHelpFormatter
 
     evaluate = add_command(
         commands, "evaluate", _evaluate, "quality against the oracle, per size", tasks=TASKS
     )
     evaluate.add_argument("--model", help="shipped weights by name, or a weights file")
     evaluate.add_argument("--sizes", type=sizes, help="set sizes, such as 25,50")
-    evaluate.add_argument("--num-sets", type=count, default=1_024)
-    evaluate.add_argument("--seed", type=_seed, default=0)
+    evaluate.add_argument("--num-sets", type=count, default=1_024, help="a size (default: 1024)")
+    evaluate.add_argument("--seed", type=_seed, default=0, help="what is drawn (default: 0)")
     evaluate.add_argument(
-        "--views", type=count, help="hull: see every set from so many sides, of 8 that a square has"
+        "--views", type=count, help="hull: see every set from so many of a square's 8 sides"
     )
     evaluate.add_argument("--plot", type=Path, metavar="DIR", help="write pictures there")
     _takes_cifar(evaluate)
@@ -51,10 +53,19 @@ def add(commands: Any) -> None:
         commands, "reproduce", _reproduce, "the paper's table beside ours", tasks=(*TASKS, "all")
     )
     reproduce.add_argument("--num-sets", type=count, help="test sets a column")
-    reproduce.add_argument("--seed", type=_seed, default=0)
+    reproduce.add_argument("--seed", type=_seed, default=0, help="what is drawn (default: 0)")
     reproduce.add_argument("--train", action="store_true", help="train anew first (hours)")
     _takes_cifar(reproduce)
     reproduce.add_argument("--json", action="store_true")
+
+
+def _presets() -> str:
+    """What `--preset` may name, and how to go on from there."""
+    from diconet.presets import names
+
+    lines = [f"  {task:9}{', '.join(names(task))}" for task in TASKS]
+    how = "Any setting can follow, such as --train.steps 500; --settings shows them all."
+    return "\n".join(["presets:", *lines, "", how])
 
 
 def _takes_cifar(command: argparse.ArgumentParser) -> None:

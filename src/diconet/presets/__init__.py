@@ -21,7 +21,7 @@ def read_settings(cls: type[S], task: str, preset: str, overrides: list[str]) ->
     parser = ArgumentParser(prog=f"diconet train {task}", exit_on_error=False)
     parser.add_class_arguments(cls)
     try:
-        parser.set_defaults(_flat(_read(task, preset)))
+        parser.set_defaults(_known(cls, task, preset))
         chosen = parser.instantiate(parser.parse_args(overrides))
     except (argparse.ArgumentError, KeyError, TypeError) as error:
         raise ValueError(f"setting refused: {error}") from error
@@ -60,6 +60,14 @@ def _read(task: str, preset: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"preset must be a mapping of settings; {preset} is not.")
     return content
+
+
+def _known(cls: type[Any], task: str, preset: str) -> dict[str, Any]:
+    """The settings of a preset, all of which the task has."""
+    given, known = _flat(_read(task, preset)), _flat(asdict(cls()))
+    for name in given.keys() - known.keys():
+        raise ValueError(f"preset must have settings of {task} only; {preset} has {name!r}.")
+    return given
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -116,6 +116,8 @@ def tsp(
     check_amount(kicks, "kicks")
     if seconds is not None:
         check_amount(seconds, "seconds")
+        if refine != "lk":
+            raise ValueError(f"seconds must go with refine 'lk'; got refine {refine!r}.")
     many = is_many(cities, dims=2) or (
         isinstance(cities, list) and bool(cities) and isinstance(cities[0], TspInstance)
     )

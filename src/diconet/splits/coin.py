@@ -50,6 +50,8 @@ class SetSplit(nn.Module):
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1; got {num_layers}.")
+        if activation not in ("sigmoid", "tanh"):
+            raise ValueError(f"activation must be sigmoid or tanh; got {activation!r}.")
         self.config = {
             "num_features": num_features,
             "width": width,
@@ -100,6 +102,6 @@ class RandomSplit(nn.Module):
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         logits = sets.items.new_zeros(sets.num_items)
         if seeds is None:
-            # There is no likelier side of a fair coin; the draw hangs on the items alone.
+            # There is no likelier side of a fair coin; the same for all sets of a size.
             seeds = mix(sets.sizes, self.seed)
         return coin_cut(sets, logits, seeds)

@@ -68,7 +68,7 @@ def candidates_of(
 ) -> Candidates:
     """All cuts between neighbours along a few directions of each set.
 
-    In the plane: eight fixed angles; otherwise differences of far-apart points; and always the
+    In the plane: ten fixed angles; otherwise differences of far-apart points; and always the
     principal axes and the normals of cuts that lower the squared distances most. Sets of more than
     `max_positions` items offer the widest gap in each of that many stretches.
     """
