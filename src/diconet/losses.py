@@ -32,10 +32,10 @@ def policy_gradient(
 
 
 def split_variance(tree: PartitionTree) -> Float[Tensor, ""]:
-    """Variance of an item's probability within its node (eq. split_reg), mean over a tree's nodes.
+    """Variance of an item's probability within its node (eq. split_reg), mean over nodes.
 
-    And over the trees, all alike, so that parts of a batch add up to the whole. It is largest
-    where each half of a node is sure of its side, so maximising it balances the tree.
+    It is largest where each half of a node is sure of its side, so maximising it balances the tree.
+    Trees count alike, however many nodes they have, so that parts of a batch add up to the whole.
     """
     total = tree.roots.items.new_zeros(len(tree.roots))
     nodes = torch.zeros_like(total)
