@@ -12,6 +12,9 @@ from diconet.cli import bench, demo, see, solve, study
 
 FAMILIES = (solve, study, bench, see, demo)
 
+_TOO_LARGE = re.compile("allocate memory|not enough memory|size calculation overflow")
+"""How torch says that there is no room."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that complains in one line."""
@@ -44,10 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         print("diconet: not enough memory for so much at once.", file=sys.stderr)
         sys.exit(2)
-
-
-_TOO_LARGE = re.compile("allocate memory|not enough memory|size calculation overflow")
-"""How torch says that there is no room."""
 
 
 def _said(error: Exception) -> str:
