@@ -28,15 +28,16 @@ demo: install  ## see what it does
 test: lint  ## everything that must pass: style, types, tests
 	$(BIN)/pytest
 
-lint: install  ## style and types
+lint: install  ## style, types, and imports that run one way
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: install  ## rewrite the code in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:  ## remove caches and builds; .venv stays
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf build dist .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -16,17 +16,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from diconet.memory import keep_freed_memory
-from diconet.merges import PointerMerge
-from diconet.merges.pointer import Pointed
-from diconet.merges.routes import Routes
-from diconet.model import DiCoNet
-from diconet.noise import mix, seeds_from
-from diconet.sets import SetBatch
-from diconet.splits import Balanced, SetSplit
-from diconet.tasks.hull import HullTask
-from diconet.tree import Growth, Level, children, grow
-from diconet.weights import shipped
+from diconet.core.model import DiCoNet
+from diconet.core.noise import mix, seeds_from
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth, Level, children, grow
+from diconet.learn.memory import keep_freed_memory
+from diconet.nets.classic import Balanced
+from diconet.nets.pointer import Pointed, PointerMerge
+from diconet.nets.set_split import SetSplit
+from diconet.problems.hull.task import HullTask
+from diconet.problems.networks import shipped
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 
@@ -60,7 +59,7 @@ def grow_once(size: int) -> dict[str, float]:
 
 
 def growth_table() -> list[dict[str, float]]:
-    """One process a size, so that peaks of memory are each size's own."""
+    """One process per size, so that peaks of memory are each size's own."""
     records = []
     for size in SIZES:
         command = [sys.executable, __file__, "--grow", str(size)]
@@ -107,16 +106,12 @@ def _solve_node(
 
 def _side_by_side(answers: list[Pointed]) -> Pointed:
     a, b = answers
-    routes = Routes(
-        torch.cat([a.routes.row, b.routes.row + a.sets.num_items]),
-        torch.cat([a.routes.item, b.routes.item]),
-        torch.cat([a.routes.prob, b.routes.prob]),
-    )
+    routes = torch.cat([a.routes, b.routes])
     return Pointed(a.roots, SetBatch.cat([a.sets, b.sets]), max(a.depth, b.depth), routes)
 
 
 def throughput(num_sets: int = 64, size: int = 50) -> dict[str, float]:
-    """Training examples a second, forward and backward, batched by level and one by one."""
+    """Training examples per second, forward and backward, batched by level and one by one."""
     torch.manual_seed(0)
     model = DiCoNet(SetSplit(2), PointerMerge(2, 64, patience=0.4), Growth(halve_to=12.5))
     task = HullTask()
@@ -174,7 +169,7 @@ def main() -> None:
     console.print(f"time grows like n^{records[0]['exponent of time']:.2f},")
     console.print(f"memory (from 10^4 on) like n^{records[0]['exponent of memory']:.2f}")
     console.print(
-        f"training examples a second: {speed['batched']:.0f} with levels batched, "
+        f"training examples per second: {speed['batched']:.0f} with levels batched, "
         f"{speed['one by one']:.1f} one by one: {speed['ratio']:.1f} times"
     )
 

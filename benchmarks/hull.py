@@ -25,8 +25,8 @@ def measure(cloud: str, size: int, threads: int, seed: int) -> dict[str, Any]:
     import torch
     from scipy.spatial import ConvexHull
 
-    from diconet.solve.hull import convex_hull
-    from diconet.tasks.clouds import CLOUDS
+    from diconet.problems.hull.clouds import CLOUDS
+    from diconet.problems.hull.solve import convex_hull
 
     torch.set_num_threads(threads)
     convex_hull(np.random.default_rng(0).random((100, 2)))  # loads the weights
@@ -87,7 +87,9 @@ def show(records: list[dict[str, Any]], title: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cloud", default="uniform", help="kind of points (diconet.tasks.clouds)")
+    parser.add_argument(
+        "--cloud", default="uniform", help="kind of points (diconet.problems.hull.clouds)"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**k for k in range(2, 7)])
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=0)

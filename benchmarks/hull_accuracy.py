@@ -9,17 +9,21 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from diconet.model import DiCoNet
-from diconet.recipes.hull_triples import evaluate
-from diconet.splits import MedianSplit, RandomSplit
-from diconet.splits.across import AcrossSplit
-from diconet.weights import find, shipped
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.noise import phase_generator
+from diconet.nets.axes import AcrossSplit
+from diconet.nets.classic import MedianSplit
+from diconet.problems.hull.clouds import CLOUDS
+from diconet.problems.hull.problem import PROBLEM
+from diconet.problems.networks import find, shipped
+from diconet.problems.problem import Instances
 
 SPLITS = {
     "median": MedianSplit,
     "random": RandomSplit,
     "across": AcrossSplit,
-    "sweep": lambda: shipped("kmeans").split,  # one cut a node, learned for clusters
+    "sweep": lambda: shipped("kmeans").split,  # one cut per node, learned for clusters
 }
 
 
@@ -40,16 +44,15 @@ def main() -> None:
         model = DiCoNet(SPLITS[options.split](), model.merge, model.growth)
     records = []
     table = Table(title=f"{options.num_sets:,} sets each, {options.split} split: percent")
-    for column in ("cloud", "n", "accuracy", "area", "F1"):
+    for column in ("cloud", "n", "accuracy", "area", "F1", "proved"):
         table.add_column(column, justify="right")
     for cloud in options.clouds:
         for size in options.sizes:
-            found = evaluate(
-                model, sizes=[size], num_sets=options.num_sets, seed=options.seed, cloud=cloud
-            )
-            records += [{"cloud": cloud, "split": options.split, **record} for record in found]
-            cells = [f"{record['value']:.2f}" for record in found]
-            table.add_row(cloud, f"{size:,}", *cells)
+            rng = phase_generator("test", options.seed, size)
+            clouds = Instances([], list(CLOUDS[cloud](options.num_sets, size, rng).numpy()))
+            graded = PROBLEM.grade(clouds, PROBLEM.solve(clouds, model=model))
+            records.append({"cloud": cloud, "split": options.split, "size": size, **graded})
+            table.add_row(cloud, f"{size:,}", *(f"{value:.2f}" for value in graded.values()))
     if options.json:
         print(json.dumps(records))
     else:

@@ -13,14 +13,14 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from diconet.model import DiCoNet
-from diconet.noise import seeds_from
-from diconet.recipes.hull import SIZES
-from diconet.segments import owner_of, segment_sum
-from diconet.splits import RandomSplit
-from diconet.tasks.hull import HullTask, exact
-from diconet.tree import fold_levels, grow
-from diconet.weights import find
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.noise import seeds_from
+from diconet.core.segments import owner_of, segment_sum
+from diconet.core.tree import fold_levels, grow
+from diconet.problems.hull.recipe import SIZES
+from diconet.problems.hull.task import HullTask, exact
+from diconet.problems.networks import find
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from diconet.solve.hull import convex_hull
+from diconet.problems.hull.solve import convex_hull
 
 
 def read(path: Path) -> tuple[list[np.ndarray], list[list[int]]]:

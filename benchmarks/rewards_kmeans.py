@@ -1,4 +1,4 @@
-"""K-means: training steps a second, time and memory as the input grows, and points of other kinds.
+"""K-means: training steps per second, time and memory by size, and points of other kinds.
 
 scikit-learn runs beside ours on the same points. Times are of the processor, the least of several
 runs; the growth exponent is the slope of log time over log size.
@@ -20,17 +20,18 @@ from rich.table import Table
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.datasets import load_digits, load_iris
 
-from diconet.clusters import cost_of
-from diconet.credit import move_loss, node_loss, tree_loss
-from diconet.model import DiCoNet
-from diconet.references import kmeans as references
-from diconet.sets import SetBatch
-from diconet.solve.kmeans import kmeans
-from diconet.splits.graph import GraphSplit
-from diconet.splits.sweep import SweepSplit
-from diconet.tasks.kmeans import Gaussian, KMeansTask, Patches
-from diconet.train import TrainConfig, batch_at
-from diconet.tree import Growth
+from diconet.core.model import DiCoNet
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth
+from diconet.learn.batches import batch_at
+from diconet.learn.config import TrainConfig
+from diconet.learn.estimators import node_loss, tree_loss
+from diconet.nets.graph_split import GraphSplit
+from diconet.nets.sweep import SweepSplit
+from diconet.problems.kmeans import references
+from diconet.problems.kmeans.clusters import cost_of
+from diconet.problems.kmeans.solve import kmeans
+from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches
 
 SIZES = (1_000, 10_000, 100_000)
 NUM_CLUSTERS = 16
@@ -47,17 +48,16 @@ def best_time(run: Callable[[], Any], repeats: int) -> float:
 
 
 def training(repeats: int) -> list[dict[str, Any]]:
-    """Steps a second of each estimator, at 32 sets of 80 points and 8 samples."""
+    """Steps per second of each estimator, at 32 sets of 80 points and 8 samples."""
     task = KMeansTask(Gaussian(2))
     config = TrainConfig(batch_size=32, tree_samples=8, min_size=80, max_size=80)
-    batch = batch_at(0, task, None, config, 0, 1)
+    batch = batch_at(0, task, None, config)
     torch.manual_seed(0)
     graph = DiCoNet(GraphSplit(2, width=32, num_layers=6), depth=2)
     sweep = DiCoNet(SweepSplit(), growth=Growth())
     records = []
     for name, model, loss in (
         ("graph, REINFORCE over trees", graph, tree_loss),
-        ("graph, effect of moving a point", graph, move_loss),
         ("sweep, credit node by node", sweep, node_loss),
     ):
 
@@ -107,8 +107,8 @@ def _points(size: int) -> np.ndarray:
 def elsewhere() -> list[dict[str, Any]]:
     """Cost over that of ten starts of Lloyd, on points that no column of the paper has.
 
-    Ours as leaves of a tree, after exchanges, and after five Lloyd steps more; "min_cost" is the
-    last with cuts that nobody has learned.
+    Ours as leaves of a tree, after exchanges, and after Lloyd's algorithm; "min_cost" is the last
+    with cuts and a choice of exchanges that nobody has learned.
     """
     rng = torch.Generator().manual_seed(0)
     digits, iris = load_digits().data / 16, load_iris().data
@@ -130,7 +130,7 @@ def elsewhere() -> list[dict[str, Any]]:
             ways: dict[str, dict[str, Any]] = {
                 "tree": {"exchange": False, "lloyd": 0},
                 "exchange": {"lloyd": 0},
-                "and_lloyd_5": {},
+                "and_lloyd": {},
                 "min_cost": {"model": references.min_cost("proportional")},
             }
             record: dict[str, Any] = {"what": "elsewhere", "points": kind, "k": k}

@@ -18,28 +18,31 @@ from ortools.algorithms.python import knapsack_solver
 from rich.console import Console
 from rich.table import Table
 
-from diconet.io.pisinger import read_pisinger
-from diconet.presets import read_settings
-from diconet.recipes.knapsack import Settings
-from diconet.solve.knapsack import knapsack
-from diconet.tasks.knapsack import KnapsackTask
-from diconet.train import batch_at, loss_of
+from diconet.learn.batches import batch_at
+from diconet.learn.settings import read_settings
+from diconet.problems.knapsack.pisinger import read_pisinger
+from diconet.problems.knapsack.problem import PROBLEM
+from diconet.problems.knapsack.recipe import LOSSES, Settings
+from diconet.problems.knapsack.solve import knapsack
+from diconet.problems.knapsack.task import KnapsackTask
 
 SIZES = (100, 1_000, 10_000, 100_000)
 TIME_LIMIT = 60
 
 
-def training(presets: tuple[str, ...] = ("paper", "small"), steps: int = 5) -> list[dict[str, Any]]:
+def training(
+    presets: tuple[str, ...] = ("paper", "default"), steps: int = 5
+) -> list[dict[str, Any]]:
     """Steps a second (forward and backward) of each preset."""
     records = []
     for preset in presets:
-        settings = read_settings(Settings, "knapsack", preset, [])
-        model, task = settings.build(), KnapsackTask(least_power=settings.least_power)
-        batches = [batch_at(i, task, None, settings.train, 0, 1) for i in range(steps + 1)]
+        settings = read_settings(Settings, PROBLEM.folder("presets"), preset, [])
+        model, task, loss = settings.build(), KnapsackTask(), LOSSES[settings.loss]
+        batches = [batch_at(i, task, None, settings.train) for i in range(steps + 1)]
         for step, batch in enumerate(batches):
             if step == 1:  # the first compiles
                 start = time.perf_counter()
-            loss_of(model, task, batch, settings.train)[0].backward()
+            loss(model, task, batch, settings.train)[0].backward()
         seconds = (time.perf_counter() - start) / steps
         records.append(
             {

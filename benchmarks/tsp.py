@@ -1,8 +1,8 @@
 """Tours: length and time beside what a user would pick instead, in one run.
 
     python benchmarks/tsp.py                          the solvers, n = 100 .. 10,000
-    python benchmarks/tsp.py --tries                  ours and the control after few tries and many
-    python benchmarks/tsp.py --growth                 time and memory from 10^3 to 10^5 cities
+    python benchmarks/tsp.py --equal                  ours and fast-tsp, the same processor time
+    python benchmarks/tsp.py --growth                 time and memory from 10^3 to 10^6 cities
     python benchmarks/tsp.py --tsplib FOLDER          the gap on every .tsp file of a folder
     python benchmarks/tsp.py --pointer-nets FILE      the ratio on the Pointer Networks test set
 
@@ -22,16 +22,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tsp_references as others
 from rich.console import Console
 from rich.table import Table
 
-import diconet.references.tsp as others
-from diconet.io.tsplib import read_tsp
-from diconet.model import DiCoNet
-from diconet.recipes.tsp import control
-from diconet.solve.tsp import Tour, tsp
-from diconet.tours.metric import Metric
-from diconet.weights import find
+from diconet.core.model import DiCoNet
+from diconet.problems.networks import find
+from diconet.problems.tsp.references import fast_tsp_tour, nearest_neighbour_tour
+from diconet.problems.tsp.search.metric import Metric
+from diconet.problems.tsp.solve import Tour, tsp
+from diconet.problems.tsp.table import control
+from diconet.problems.tsp.tsplib import read_tsp
 
 Record = dict[str, Any]
 INSTANCES = {100: 50, 1_000: 10, 10_000: 3}
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--instances", type=int, help="a size; fewer by default where n is large")
     parser.add_argument("--model", default="tsp")
-    parser.add_argument("--tries", action="store_true")
+    parser.add_argument("--equal", action="store_true")
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--tsplib", type=Path)
     parser.add_argument("--pointer-nets", type=Path)
@@ -56,9 +57,10 @@ def main() -> None:
     args = parser.parse_args()
     models = {"ours": find(args.model), "control": control()}
     if args.growth:
-        records = list(growth(models["ours"], args.sizes or [1_000, 10_000, 100_000]))
-    elif args.tries:
-        records = list(tries(models, args.sizes or [50, 100, 200], args.instances or 100))
+        records = list(growth(models["ours"], args.sizes or [1_000, 10_000, 100_000, 1_000_000]))
+    elif args.equal:
+        sizes = args.sizes or [1_000, 3_000, 10_000]
+        records = list(equal_time(models["ours"], sizes, args.instances or 10))
     elif args.tsplib:
         records = list(tsplib(models, args.tsplib))
     elif args.pointer_nets:
@@ -89,7 +91,7 @@ def side_by_side(
             budget = seconds[name]
             timed = f"fast-tsp as long as {name}"
             start = time.perf_counter()
-            tours = [others.fast_tsp_tour(cities, budget) for cities in maps]
+            tours = [fast_tsp_tour(cities, budget) for cities in maps]
             seconds[timed] = (time.perf_counter() - start) / many
             lengths[timed] = [Metric.of(c).length(t) for c, t in zip(maps, tours, strict=True)]
         best = np.min(list(lengths.values()), axis=0)
@@ -107,14 +109,14 @@ def side_by_side(
 def methods(models: dict[str, DiCoNet], size: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     """What is compared at a size; the slowest only where they finish."""
     found: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-        "nearest neighbour": others.nearest_neighbour_tour,
+        "nearest neighbour": nearest_neighbour_tour,
         "random insertion": others.random_insertion_tour,
     }
     for name, model in models.items():
         for refine in ("none", "2opt", "lk"):
             found[f"{name} {refine}"] = _solver(model, refine)
     long = {100: 0.5, 1_000: 5.0}.get(size, 30.0)
-    found[f"fast-tsp {long:g} s"] = lambda cities: others.fast_tsp_tour(cities, long)
+    found[f"fast-tsp {long:g} s"] = lambda cities: fast_tsp_tour(cities, long)
     if size <= 1_000:
         limit = 1.0 if size <= 100 else 10.0
         found[f"OR-Tools {limit:g} s"] = lambda cities: others.ortools_tour(cities, limit)
@@ -145,35 +147,42 @@ def warm_up(models: dict[str, DiCoNet]) -> None:
         for refine in ("none", "2opt", "lk"):
             for size in (50, 1_500):
                 one(rng.random((size, 2)), model, refine)
-    others.nearest_neighbour_tour(rng.random((9, 2)))
+    nearest_neighbour_tour(rng.random((9, 2)))
     others.random_insertion_tour(rng.random((9, 2)))
 
 
-def tries(models: dict[str, DiCoNet], sizes: list[int], instances: int) -> Iterator[Record]:
-    """How much longer the control's tours are than ours, both with "2opt", by number of tries."""
+def equal_time(model: DiCoNet, sizes: list[int], instances: int) -> Iterator[Record]:
+    """Ours and fast-tsp with the same processor time, on uniform and on clustered cities."""
+    warm_up({"ours": model})
     for size in sizes:
-        rng = np.random.default_rng(10_000 + size)
-        maps = [rng.random((size, 2)) for _ in range(instances)]
-        for samples in (1, 20, 200):
-            found = {
-                name: np.array(
-                    [one(cities, model, "2opt", samples=samples).value for cities in maps]
-                )
-                for name, model in models.items()
-            }
-            longer = found["control"] / found["ours"] - 1
+        for kind in ("uniform", "clustered"):
+            longer, seconds = [], []
+            for number in range(instances):
+                cities = drawn(kind, size, np.random.default_rng([size, number]))
+                start = time.process_time()
+                ours = one(cities, model, "lk").value
+                seconds.append(time.process_time() - start)
+                theirs = Metric.of(cities).length(fast_tsp_tour(cities, seconds[-1]))
+                longer.append(100 * (ours / theirs - 1))
             yield {
                 "n": size,
-                "tries": samples,
-                "control longer by %": float(100 * longer.mean()),
-                "error": float(100 * longer.std() / instances**0.5),
-                "ours shorter": int((longer > 1e-9).sum()),
-                "control shorter": int((longer < -1e-9).sum()),
+                "cities": kind,
+                "processor seconds": float(np.mean(seconds)),
+                "ours longer by %": float(np.mean(longer)),
+                "error": float(np.std(longer, ddof=1) / instances**0.5),
             }
+
+
+def drawn(kind: str, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Uniform cities, or clusters of a hundred with a spread of 2% of the side."""
+    if kind == "uniform":
+        return rng.random((size, 2))
+    centres = rng.random((max(size // 100, 1), 2))
+    return centres[rng.integers(len(centres), size=size)] + rng.normal(0, 0.02, (size, 2))
 
 
 def growth(model: DiCoNet, sizes: list[int]) -> Iterator[Record]:
-    """Time and peak memory of "2opt" per size, smallest first; then the exponent.
+    """Time and peak memory of "lk" per size, smallest first; then the exponent.
 
     The exponent is that of processor time, which does not change with what else the machine does.
     """
@@ -189,17 +198,17 @@ def growth(model: DiCoNet, sizes: list[int]) -> Iterator[Record]:
 def measure_once(model: DiCoNet, size: int) -> Record:
     cities = np.random.default_rng(size).random((size, 2))
     start, work = time.perf_counter(), time.process_time()
-    found = one(cities, model, "2opt")
+    found = one(cities, model, "lk")
     seconds, work = time.perf_counter() - start, time.process_time() - work
-    plain = one(cities, control(), "2opt").value
+    plain = one(cities, control(), "lk").value
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    usual = 0.7124 * size**0.5 + 0.6
+    usual = 0.7124 * size**0.5 * (1 + 0.33 / size)
     return {
         "n": size,
         "seconds": seconds,
         "processor seconds": work,
         "peak GB": peak,
-        "ratio to 0.7124 sqrt(n) + 0.60": found.value / usual,
+        "ratio to 0.7124 sqrt(n) (1 + 0.33 / n)": found.value / usual,
         "control": plain / usual,
     }
 

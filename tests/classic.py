@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import torch
 
-from diconet.answers import Sequences
-from diconet.segments import segment_sort
-from diconet.sets import SetBatch
-from diconet.tasks.hull import hull_of
-from diconet.tree import Level, halves, joined
+from diconet.core.answers import Sequences
+from diconet.core.segments import segment_sort
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Level, halves, joined
+from diconet.problems.hull.task import hull_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
@@ -40,7 +43,9 @@ def resolve(name: str) -> object:
     raise ModuleNotFoundError(name)
 
 
-@pytest.mark.parametrize("page", ["paper_to_code.md", "add_a_task.md", "concepts.md"])
+@pytest.mark.parametrize(
+    "page", ["paper_to_code.md", "add_a_task.md", "concepts.md", "architecture.md"]
+)
 def test_every_name_exists(page: str) -> None:
     names = named(page)
     assert names or page == "concepts.md"
@@ -50,7 +55,7 @@ def test_every_name_exists(page: str) -> None:
 
 def test_a_name_that_does_not_exist_would_be_noticed() -> None:
     with pytest.raises(AttributeError):
-        resolve("diconet.tree.shrink")
+        resolve("diconet.core.tree.shrink")
     with pytest.raises((ModuleNotFoundError, AttributeError)):
         resolve("diconet.trees.grow")
 
@@ -81,7 +86,65 @@ def test_the_walk_through_the_code_runs() -> None:
     assert scope["tree"].depth == 2  # type: ignore[attr-defined]
 
 
-def test_the_task_of_the_page_is_that_of_the_example() -> None:
-    first, *_ = blocks("add_a_task.md")
-    task = first[first.index("@dataclass") : first.index("task = TwoMeans()")].strip()
-    assert task in (ROOT / "examples" / "two_means.py").read_text()
+def test_the_task_of_the_page_runs() -> None:
+    first, use, *_ = blocks("add_a_task.md")
+    assert first.rstrip().endswith("train(model, task)")
+    quick = "from diconet import TrainConfig\ntrain(model, task, TrainConfig(steps=2), quiet=True)"
+    scope: dict[str, object] = {}
+    exec(first.replace("train(model, task)", quick), scope)
+    exec(use.replace("sample(200", "sample(5"), scope)
+
+
+def test_every_example_is_on_the_page() -> None:
+    page = (DOCS / "add_a_task.md").read_text()
+    tasks = [p for p in (ROOT / "examples").glob("*.py") if "from gallery" in p.read_text()]
+    assert [task.stem for task in tasks if f"examples/{task.stem}.py" not in page] == []
+
+
+WALK = """
+import os, sys
+order, root = [], os.path.dirname(sys.argv[1])
+
+def entered(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(root):
+        name = os.path.relpath(code.co_filename, root)
+        if name not in order:
+            order.append(name)
+
+import numpy as np
+import diconet
+from diconet.problems.hull import PROBLEM
+from diconet.problems.networks import _kept
+points = np.random.default_rng(0).random((60, 2))
+diconet.convex_hull(points)  # imports and compiles; then all is forgotten but that
+del diconet.convex_hull
+_kept.cache_clear()
+vars(PROBLEM).pop("weights")
+sys.setprofile(entered)
+diconet.convex_hull(points)
+sys.setprofile(None)
+print(*order)
+"""
+
+
+def listed(heading: str) -> list[str]:
+    """The files in the table below a heading of the architecture page."""
+    text = (DOCS / "architecture.md").read_text()
+    section = text.partition(f"## {heading}")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `([\w/]+\.py)` \|", section, re.MULTILINE)
+
+
+def test_the_files_of_a_walk_exist_and_come_once() -> None:
+    for heading in ("From `diconet.convex_hull(points)`", "From `diconet train hull`"):
+        files = listed(heading)
+        assert len(files) == len(set(files)) > 10
+        assert [name for name in files if not (ROOT / "src" / "diconet" / name).is_file()] == []
+
+
+def test_the_walk_to_a_hull_is_the_one_that_a_call_takes() -> None:
+    file = str(ROOT / "src" / "diconet" / "__init__.py")
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", WALK, file]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert listed("From `diconet.convex_hull(points)`") == done.stdout.split()

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import torch
 
-from diconet.merges.edges import EdgeMerge
-from diconet.merges.triples import TripleJudge, TripleMerge
-from diconet.model import DiCoNet
-from diconet.splits import MedianSplit
-from diconet.splits.across import AcrossSplit
-from diconet.splits.sweep import SweepSplit
-from diconet.splits.takeleave import TakeLeave
-from diconet.tree import Growth
-from diconet.weights import save
+from diconet.core.model import DiCoNet
+from diconet.core.tree import Growth
+from diconet.core.weights import save
+from diconet.nets.axes import AcrossSplit
+from diconet.nets.classic import MedianSplit
+from diconet.nets.sweep import SweepSplit
+from diconet.problems.hull.triples import TripleJudge, TripleMerge
+from diconet.problems.knapsack.flip_score import FlipScore
+from diconet.problems.knapsack.repair import CORE_GROWTH, CoreSplit, FrontierMerge
+from diconet.problems.tsp.edges import EdgeMerge
 
 
 def hull_network() -> DiCoNet:
@@ -29,7 +30,7 @@ def kmeans_network() -> DiCoNet:
 
 def knapsack_network() -> DiCoNet:
     torch.manual_seed(0)
-    return DiCoNet(TakeLeave(8), growth=Growth())
+    return DiCoNet(CoreSplit(FlipScore(8)), FrontierMerge(), CORE_GROWTH)
 
 
 def tsp_network() -> DiCoNet:

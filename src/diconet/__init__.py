@@ -4,44 +4,52 @@ The whole public face is here; each name is imported when it is first used, so t
 `import diconet` costs nothing.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from diconet.check import TaskError, check_task
-    from diconet.estimator import DiCoKMeans
-    from diconet.model import DiCoNet
-    from diconet.sets import SetBatch
-    from diconet.solve.hull import Hull, convex_hull
-    from diconet.solve.kmeans import Clusters, kmeans
-    from diconet.solve.knapsack import Packing, knapsack
-    from diconet.solve.solution import Solution
-    from diconet.solve.tsp import Tour, tsp
-    from diconet.splits import SetSplit
-    from diconet.task import Oracle, Task
-    from diconet.train import TrainConfig, train
-    from diconet.tree import Growth, PartitionTree, fold, grow
-    from diconet.weights import load, save, shipped, shipped_names
+    from diconet.core.answers import Sequences, Values
+    from diconet.core.check import TaskError, check_task
+    from diconet.core.model import DiCoNet
+    from diconet.core.relations import Relations
+    from diconet.core.sets import SetBatch
+    from diconet.core.task import Oracle, Task
+    from diconet.core.tree import Growth, PartitionTree, fold, grow
+    from diconet.core.weights import load, save
+    from diconet.learn import TrainConfig, best_of, diagnose, train
+    from diconet.nets.default import network_for
+    from diconet.nets.set_split import SetSplit
+    from diconet.problems.hull.solve import Hull, convex_hull
+    from diconet.problems.kmeans.estimator import DiCoKMeans
+    from diconet.problems.kmeans.solve import Clusters, kmeans
+    from diconet.problems.knapsack.solve import Packing, knapsack
+    from diconet.problems.networks import shipped, shipped_names
+    from diconet.problems.problem import Problem
+    from diconet.problems.solution import Solution
+    from diconet.problems.tsp.solve import Tour, tsp
 
 _HOME = {
-    "diconet.check": ("TaskError", "check_task"),
-    "diconet.estimator": ("DiCoKMeans",),
-    "diconet.model": ("DiCoNet",),
-    "diconet.sets": ("SetBatch",),
-    "diconet.solve.hull": ("Hull", "convex_hull"),
-    "diconet.solve.kmeans": ("Clusters", "kmeans"),
-    "diconet.solve.knapsack": ("Packing", "knapsack"),
-    "diconet.solve.solution": ("Solution",),
-    "diconet.solve.tsp": ("Tour", "tsp"),
-    "diconet.splits": ("SetSplit",),
-    "diconet.task": ("Oracle", "Task"),
-    "diconet.train": ("TrainConfig", "train"),
-    "diconet.tree": ("Growth", "PartitionTree", "fold", "grow"),
-    "diconet.weights": ("load", "save", "shipped", "shipped_names"),
+    "diconet.core.answers": ("Sequences", "Values"),
+    "diconet.core.check": ("TaskError", "check_task"),
+    "diconet.core.model": ("DiCoNet",),
+    "diconet.core.relations": ("Relations",),
+    "diconet.core.sets": ("SetBatch",),
+    "diconet.core.task": ("Oracle", "Task"),
+    "diconet.core.tree": ("Growth", "PartitionTree", "fold", "grow"),
+    "diconet.core.weights": ("load", "save"),
+    "diconet.learn": ("TrainConfig", "best_of", "diagnose", "train"),
+    "diconet.nets.default": ("network_for",),
+    "diconet.nets.set_split": ("SetSplit",),
+    "diconet.problems.hull.solve": ("Hull", "convex_hull"),
+    "diconet.problems.kmeans.estimator": ("DiCoKMeans",),
+    "diconet.problems.kmeans.solve": ("Clusters", "kmeans"),
+    "diconet.problems.knapsack.solve": ("Packing", "knapsack"),
+    "diconet.problems.networks": ("shipped", "shipped_names"),
+    "diconet.problems.problem": ("Problem",),
+    "diconet.problems.solution": ("Solution",),
+    "diconet.problems.tsp.solve": ("Tour", "tsp"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -54,6 +62,9 @@ __all__ = [
     "Oracle",
     "Packing",
     "PartitionTree",
+    "Problem",
+    "Relations",
+    "Sequences",
     "SetBatch",
     "SetSplit",
     "Solution",
@@ -61,14 +72,18 @@ __all__ = [
     "TaskError",
     "Tour",
     "TrainConfig",
+    "Values",
     "__version__",
+    "best_of",
     "check_task",
     "convex_hull",
+    "diagnose",
     "fold",
     "grow",
     "kmeans",
     "knapsack",
     "load",
+    "network_for",
     "save",
     "shipped",
     "shipped_names",
@@ -87,17 +102,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """A package in which a public name stays what it is when a module of that name is imported.
-
-    Otherwise `diconet.train` would be the function or the module, whichever came last.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _MODULE and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diconet.io.output import write_whole
+from diconet.core.files import write_whole
 from diconet.io.source import Source
-from diconet.io.tables import Table, read_tables
+from diconet.io.tables import Table, edges_beside, read_tables
 
 
 def table(name: str, content: str) -> Table:
@@ -84,8 +84,18 @@ def test_a_file_is_written_whole_or_not_at_all(
     path = tmp_path / "a.txt"
     write_whole(path, b"one")
     assert path.read_bytes() == b"one"
-    monkeypatch.setattr(Path, "write_bytes", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr("os.fsync", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         write_whole(path, b"two")
     assert path.read_bytes() == b"one"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_edges_and_context_are_no_columns() -> None:
+    content = b'{"edges": [[0, 1]], "context": [3, 4], "x": [1, 2], "y": [5, 6]}'
+    (table,) = read_tables(Source("a.json", content))
+    assert table.points().tolist() == [[1, 5], [2, 6]]
+    assert table.extras == {"edges": [[0, 1]], "context": [3, 4]}
+    (edges,) = edges_beside([table], None)
+    assert edges is not None
+    assert edges.tolist() == [[0, 1]]

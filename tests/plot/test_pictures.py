@@ -5,77 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from diconet.cli import main
-from diconet.merges import TripleMerge
-from diconet.model import DiCoNet
-from diconet.plot import (
-    COLOURS,
-    levels_figure,
-    read_metrics,
-    save_hull_animation,
-    save_hull_levels,
-    save_hull_outputs,
-)
-from diconet.plot.curves import curves_figure
+from diconet.plot.canvas import COLOURS
+from diconet.plot.curves import curves_figure, read_metrics
 from diconet.plot.levels import planar
-from diconet.sets import SetBatch
-from diconet.solve.kmeans import Clusters
-from diconet.solve.solution import Partitions
-from diconet.splits import MedianSplit
-from tests.test_stages import packing
-
-
-@pytest.fixture
-def halved() -> DiCoNet:
-    return DiCoNet(MedianSplit(), TripleMerge(), depth=2)
-
-
-def test_an_animation_divides_and_conquers(
-    halved: DiCoNet, tmp_path: Path, rng: torch.Generator
-) -> None:
-    sets = SetBatch.of([torch.rand(16, 2, generator=rng)])
-    path = save_hull_animation(halved, sets, tmp_path / "hull.gif")
-    with Image.open(path) as image:
-        assert image.n_frames == 6  # three levels down and three up
-    assert [p.name for p in tmp_path.iterdir()] == ["hull.gif"]
-
-
-def test_hull_levels_are_written(halved: DiCoNet, tmp_path: Path, rng: torch.Generator) -> None:
-    sets = SetBatch.of([torch.rand(16, 2, generator=rng)])
-    path = save_hull_levels(halved, sets, tmp_path / "levels.png", title="halves")
-    with Image.open(path) as image:
-        assert image.width > 2.5 * image.height  # three panels in a row
-
-
-def test_hulls_of_several_networks(halved: DiCoNet, tmp_path: Path, rng: torch.Generator) -> None:
-    sets = SetBatch.of([torch.rand(9, 2, generator=rng) for _ in range(3)])
-    whole = DiCoNet(MedianSplit(), TripleMerge(), depth=0)
-    path = save_hull_outputs({"whole": whole, "halved": halved}, sets, tmp_path / "rows.png")
-    with Image.open(path) as image:
-        assert image.width > 1.2 * image.height  # three across, two down
-
-
-def test_a_panel_a_call_for_a_knapsack() -> None:
-    figure = levels_figure(packing())
-    assert [ax.get_title().split(":")[0] for ax in figure.axes] == [
-        "surely in",
-        "network",
-        "greedy",
-    ]
-
-
-def test_clusters_level_by_level() -> None:
-    points = np.array([[0.0, 0.0], [0.0, 1.0], [5.0, 0.0]])
-    tree = Partitions(np.array([[False, False, True]]))
-    clusters = Clusters(0.5, tree, points, np.array([1, 1, 0]), np.array([[5.0, 0.0], [0.0, 0.5]]))
-    figure = clusters.plot_levels()
-    assert [ax.get_title() for ax in figure.axes] == ["root", "leaves", "answer"]
-    left, right = (figure.axes[i].collections for i in (1, 2))
-    # A cluster keeps its colour, whatever its label is.
-    assert [c.get_facecolor().tolist() for c in left] == [c.get_facecolor().tolist() for c in right]
 
 
 def test_many_features_are_shown_along_the_leading_two() -> None:

@@ -1,19 +1,22 @@
-"""The command line: one module a family of commands; a bad input is one line and exit code 2."""
+"""The command line: one module per family of commands; a bad input is one line and exit code 2."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from diconet.cli import bench, demo, see, solve, study
+from diconet.cli import ablate, bench, demo, models, see, solve, study
+from diconet.cli.options import known_problems
+from diconet.problems.problem import Problem
 
-FAMILIES = (solve, study, bench, see, demo)
+FAMILIES = (solve, study, ablate, bench, see, demo, models)
 
 _TOO_LARGE = re.compile("allocate memory|not enough memory|size calculation overflow")
-"""How torch says that there is no room."""
+"""What torch says when there is too little memory."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,12 +29,8 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of `diconet`."""
-    parser = _parser()
-    options, rest = parser.parse_known_args(arguments)
-    if rest and not getattr(options, "takes_more", False):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
-        options.run_command(options, rest)
+        _run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except KeyboardInterrupt as stop:
         print(f"diconet: {stop or 'stopped'}", file=sys.stderr)
@@ -45,8 +44,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not _TOO_LARGE.search(str(error)):
             raise
-        print("diconet: not enough memory for so much at once.", file=sys.stderr)
+        print("diconet: not enough memory for all of it at once.", file=sys.stderr)
         sys.exit(2)
+
+
+def _run(arguments: Sequence[str]) -> None:
+    parser = _parser(known_problems(arguments))
+    if not arguments:
+        parser.print_help()
+        return
+    options, rest = parser.parse_known_args(arguments)
+    if rest and not options.takes_more:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.typed = shlex.join(["diconet", *arguments])
+    options.run_command(options, rest)
 
 
 def _said(error: Exception) -> str:
@@ -56,12 +67,13 @@ def _said(error: Exception) -> str:
     return str(error)
 
 
-def _parser() -> Parser:
+def _parser(known: Sequence[Problem]) -> Parser:
+    """The parser of all commands, with the options of the problems that are `known`."""
     from diconet import __version__
 
     parser = Parser(prog="diconet", description="Divide and Conquer Networks.")
     parser.add_argument("--version", action="version", version=f"diconet {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for family in FAMILIES:
-        family.add(commands)
+        family.add(commands, known)
     return parser

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import diconet
+from diconet.problems.problem import Problem
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the command."""
     summary = "speed, memory and their growth, beside what a user would pick instead"
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -24,7 +26,7 @@ def add(commands: Any) -> None:
         add_help=False,  # it is the script's once there is a NAME
     )
     parser.set_defaults(run_command=partial(_bench, parser), takes_more=True)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="which; without, lists them")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="which; without one, lists them")
     parser.add_argument("-h", "--help", action="store_true", help="show this, or NAME's options")
     parser.add_argument("--json", action="store_true")
 

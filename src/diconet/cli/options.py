@@ -1,4 +1,4 @@
-"""Arguments that several commands share, checked as they are read."""
+"""What the commands have in common: how they are added, and the options of problems."""
 
 from __future__ import annotations
 
@@ -6,71 +6,93 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-TASKS = ("hull", "kmeans", "knapsack", "tsp")
-
-_MOST = 10**9
-"""More than anyone can wait for, and still a number that all libraries take."""
+from diconet.problems.catalog import built_in, find_problem, problem_names
+from diconet.problems.problem import Option, Problem
 
 Run = Callable[[argparse.Namespace, list[str]], None]
 
 
+def known_problems(arguments: Sequence[str]) -> list[Problem]:
+    """The problems that a command line names, and the built-in ones.
+
+    Those of other packages are not imported unless they are named.
+    """
+    names = problem_names()
+    named = [find_problem(text) for text in arguments if text in names or ".py:" in text]
+    return list(dict.fromkeys([*named, *built_in().values()]))
+
+
 def add_command(
-    commands: Any,
-    name: str,
-    run: Run,
-    summary: str,
-    *,
-    tasks: Sequence[str] = (),
-    takes_more: bool = False,
+    commands: Any, name: str, run: Run, summary: str, *, takes_more: bool = False
 ) -> argparse.ArgumentParser:
     """A command that calls `run`; with `takes_more`, it gets the arguments nobody knows."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=summary, allow_abbrev=False
+        name,
+        help=summary,
+        description=summary,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run_command=run, takes_more=takes_more)
-    if tasks:
-        parser.add_argument("task", type=one_of(*tasks), metavar="TASK", help=", ".join(tasks))
     return parser
 
 
-def one_of(*names: str) -> Callable[[str], str]:
-    """Reads one of these names."""
-
-    def read(text: str) -> str:
-        if text not in names:
-            raise argparse.ArgumentTypeError(f"must be one of {', '.join(names)}; got {text!r}.")
-        return text
-
-    return read
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """The problem that a command is about."""
+    names = ", ".join(problem_names())
+    parser.add_argument("task", type=problem, metavar="TASK", help=f"{names} or file.py:Class")
 
 
-def count(text: str) -> int:
-    """Reads a whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; got {text!r}.")
-    if int(text) > _MOST:
-        raise argparse.ArgumentTypeError(f"must be at most {_MOST:,}; got {text}.")
-    return int(text)
+def add_tasks(parser: argparse.ArgumentParser) -> None:
+    """The problems that a command is about, as many as one likes."""
+    names = ", ".join(problem_names())
+    parser.add_argument(
+        "tasks",
+        nargs="*",
+        type=problem,
+        metavar="TASK",
+        help=f"{names} or file.py:Class (default: all that are installed)",
+    )
 
 
-def whole(text: str) -> int:
-    """Reads a whole number."""
+def problem(text: str) -> Problem:
+    """Reads the name of a problem."""
     try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a whole number; got {text!r}.") from None
+        return find_problem(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("TASK ")) from error
 
 
-def number(text: str) -> int | float:
-    """Reads a number; whole ones of any size stay exact."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    raise argparse.ArgumentTypeError(f"must be a number; got {text!r}.")
+def add_own_options(
+    parser: argparse.ArgumentParser, command: str, known: Sequence[Problem]
+) -> None:
+    """The options that only some problems have, each once."""
+    owners: dict[str, list[str]] = {}
+    options: dict[str, Option] = {}
+    for one in known:
+        for option in one.options:
+            if command in option.commands:
+                options.setdefault(option.name, option)
+                owners.setdefault(option.name, []).append(one.name)
+    for name, option in options.items():
+        how: dict[str, Any] = {"type": option.read}
+        if option.read is None:
+            how = {"action": "store_true", "default": None}
+        parser.add_argument(f"--{name}", **how, help=f"{', '.join(owners[name])}: {option.help}")
+    parser.set_defaults(owners=owners)
 
 
-def sizes(text: str) -> list[int]:
-    """Reads set sizes such as 25,50."""
-    return [count(part) for part in text.split(",")]
+def own_options(options: argparse.Namespace, *chosen: Problem) -> dict[str, dict[str, Any]]:
+    """What was given of each problem's own options; one that none of them has is refused."""
+    given: dict[str, dict[str, Any]] = {one.name: {} for one in chosen}
+    for name, owners in options.owners.items():
+        value = getattr(options, name)
+        if value is None:
+            continue
+        takers = [one.name for one in chosen if one.name in owners]
+        if not takers:
+            got = ", ".join(one.name for one in chosen)
+            raise ValueError(f"--{name} must go with {' or '.join(owners)}; got {got}.")
+        for taker in takers:
+            given[taker][name] = value
+    return given

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
-from diconet.io.output import json_line
-
-Record = dict[str, Any]
+from diconet.core.files import json_line
+from diconet.problems.problem import Record
 
 
 def show(records: list[Record], as_json: bool, title: str) -> None:
-    """Flat records as JSON, or as a table with a column a field."""
+    """Flat records as JSON, or as a table with one column per field."""
     if as_json:
         print(json_text(records))
         return
@@ -36,7 +35,7 @@ def json_text(records: list[Record]) -> str:
 
 
 def show_beside_paper(records: list[Record], title: str) -> None:
-    """One table a metric, rows and columns as in the paper; its figure in brackets."""
+    """One table per metric, rows and columns as in the paper; its figure in brackets."""
     from rich.table import Table
 
     for metric in dict.fromkeys(record["metric"] for record in records):
@@ -82,7 +81,7 @@ def console(stderr: bool = False) -> Any:
 
 @contextmanager
 def patience(what: str, after: float = 1.0) -> Iterator[None]:
-    """Says on the terminal, not in the output, what takes so long, once it does."""
+    """Says on the terminal, not in the output, what is going on, once it has taken a while."""
     if not sys.stderr.isatty():
         yield
         return

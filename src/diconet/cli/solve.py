@@ -4,105 +4,66 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from diconet.cli.options import TASKS, add_command, count, number, one_of, whole
+from diconet.cli.options import add_command, add_own_options, add_task, own_options
 from diconet.cli.show import patience, show
+from diconet.core.files import check_output
+from diconet.io.parse import whole
+from diconet.io.source import Source
+from diconet.problems.problem import Problem
 
-if TYPE_CHECKING:
-    from diconet.cli.instances import Instances
-
-_OWN_OPTIONS = {
-    "columns": ("hull", "kmeans", "tsp"),
-    "repair": ("hull",),
-    "k": ("kmeans",),
-    "capacity": ("knapsack",),
-    "refine": ("tsp",),
-    "seconds": ("tsp",),
-    "optimum": ("tsp",),
-}
+_PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the command."""
-    parser = add_command(commands, "solve", _solve, "answer a file of your own", tasks=TASKS)
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help="CSV with or without a header, .npy or JSON; for tsp also TSPLIB, for knapsack also"
-        " Pisinger's CSV; - for standard input",
-    )
+    parser = add_command(commands, "solve", _solve, "answer a file of your own")
+    add_task(parser)
+    parser.add_argument("file", metavar="FILE", help="see below; - for standard input")
     parser.add_argument("--columns", help="which columns, by name or number from 1, such as x,y")
-    parser.add_argument("--k", type=count, help="kmeans: the number of clusters")
-    parser.add_argument("--capacity", type=number, help="knapsack: where FILE does not hold it")
-    parser.add_argument("--repair", action="store_true", help="hull: Qhull where not proved right")
-    parser.add_argument(
-        "--refine", type=one_of("none", "2opt", "lk"), help="tsp: none, 2opt (default) or lk"
-    )
-    parser.add_argument("--seconds", type=number, help="tsp: most time an instance for lk")
-    parser.add_argument("--optimum", type=number, help="tsp: the shortest length, if you know it")
-    parser.add_argument("--model", help="shipped weights by name, or a weights file")
+    add_own_options(parser, "solve", known)
+    parser.add_argument("--model", help="shipped weights by name, a weights file or a run folder")
     parser.add_argument("--seed", type=whole, help="draw trees at random; none: the likeliest")
+    parser.add_argument("--device", help="where the network works, such as cuda (default: cpu)")
     parser.add_argument("--json", action="store_true", help="print a list of records instead")
-    parser.add_argument("--out", type=Path, help="write the answer: .csv, .json, .npy; tsp: .tour")
+    parser.add_argument("--out", type=Path, help="write the answer to a file; see below")
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw it: .png, .svg, .pdf")
+    lines = [f"  {one.name:9}{one.files}; --out {', '.join(one.outputs)}" for one in known]
+    parser.epilog = "\n".join(["files:", *lines])
 
 
 def _solve(options: argparse.Namespace, _: list[str]) -> None:
-    _check_options(options)
+    problem: Problem = options.task
+    own = own_options(options, problem)[problem.name]
+    _check_outputs(options)
+    source = Source.of(options.file)
+    # What is wrong with a file is said before torch is loaded.
+    instances = problem.read(source, {**own, "columns": options.columns})
     with patience(f"solving {options.file} ..."):
-        from diconet.cli.answers import check_outputs, picture, records_of, write_answers
-        from diconet.cli.instances import read_instances
+        from diconet.cli.answers import picture, records_of, write_answers
 
-        check_outputs(options.task, options.out, options.plot)
-        instances = read_instances(options)
         start = time.perf_counter()
-        solutions = _solver(options)(instances)
+        how = {name: value for name, value in own.items() if name not in instances.given}
+        if options.device is not None:
+            how["device"] = options.device
+        solutions = problem.solve(instances, model=options.model, seed=options.seed, **how)
         spent = (time.perf_counter() - start) / len(solutions)
         records = records_of(instances.names, solutions, spent)
         if options.out:
             write_answers(options.out, records, solutions)
         if options.plot:
             picture(options.plot, solutions)
-    title = f"{options.task}: {options.file}"
-    show(records, options.json, title=title)
+    show(records, options.json, title=f"{problem.name}: {options.file}")
 
 
-def _check_options(options: argparse.Namespace) -> None:
-    for name, tasks in _OWN_OPTIONS.items():
-        given = getattr(options, name)
-        if given is not None and given is not False and options.task not in tasks:
-            raise ValueError(f"--{name} must go with {' or '.join(tasks)}; got {options.task}.")
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuses files that could not be written in the end."""
     if options.out and options.plot and options.out == options.plot:
         raise ValueError(f"--out and --plot must be two files; got {options.out} twice.")
-
-
-def _solver(options: argparse.Namespace) -> Callable[[Instances], list[Any]]:
-    """The library's function for the task, with the options that were given."""
-    import diconet
-
-    common = {"model": options.model, "seed": options.seed}
-
-    def hull(found: Instances) -> Any:
-        return diconet.convex_hull(found.data, repair=options.repair, **common)
-
-    def kmeans(found: Instances) -> Any:
-        return diconet.kmeans(found.data, found.limits, **common)
-
-    def knapsack(found: Instances) -> Any:
-        values, weights = ([one[side] for one in found.data] for side in (0, 1))
-        return diconet.knapsack(values, weights, found.limits, **common)
-
-    def tsp(found: Instances) -> Any:
-        search = {"refine": options.refine or "2opt", "seconds": options.seconds}
-        return found.with_optima(diconet.tsp(found.data, **search, **common))
-
-    solvers: dict[str, Callable[[Instances], list[Any]]] = {
-        "hull": hull,
-        "kmeans": kmeans,
-        "knapsack": knapsack,
-        "tsp": tsp,
-    }
-    return solvers[options.task]
+    if options.out:
+        check_output(options.out, "--out", options.task.outputs)
+    if options.plot:
+        check_output(options.plot, "--plot", _PICTURES)

@@ -1,164 +1,182 @@
-"""Train, evaluate and reproduce: what a researcher asks for."""
+"""Train, evaluate, diagnose and reproduce: what a researcher asks for."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from diconet.cli.options import TASKS, add_command, count, sizes, whole
-from diconet.cli.show import Record, json_text, patience, show, show_beside_paper
+from diconet.cli.options import add_command, add_own_options, add_task, own_options, problem
+from diconet.cli.show import json_text, patience, show, show_beside_paper
+from diconet.io.parse import count, seed, sizes
+from diconet.problems.catalog import problems
+from diconet.problems.problem import Problem, Record
 
-_SEEDS = range(2**63)
+_DEVICE = "where the network works, such as cuda (default: cpu)"
 
 
-def add(commands: Any) -> None:
-    """Adds the three commands."""
-    train = add_command(
-        commands,
-        "train",
-        _train,
-        "train a network; any setting of the preset can be overridden",
-        tasks=TASKS,
-        takes_more=True,
-    )
-    train.add_argument("--preset", default="small", help="a shipped preset (below), or a YAML file")
-    train.add_argument(
-        "--run", type=Path, help="folder of the run (default: runs/TASK_PRESET[_ROW])"
-    )
-    train.add_argument("--quiet", action="store_true", help="no progress bar")
-    train.add_argument("--settings", action="store_true", help="show all settings, and stop")
-    train.epilog = _presets()
-    train.formatter_class = argparse.RawDescriptionHelpFormatter
-
-    evaluate = add_command(
-        commands, "evaluate", _evaluate, "quality against the oracle, per size", tasks=TASKS
-    )
-    evaluate.add_argument("--model", help="shipped weights by name, or a weights file")
+def add(commands: Any, known: Sequence[Problem]) -> None:
+    """Adds the four commands."""
+    _add_train(commands, known)
+    _add_diagnose(commands)
+    evaluate = add_command(commands, "evaluate", _evaluate, "quality against the oracle, per size")
+    add_task(evaluate)
+    evaluate.add_argument("--model", help="shipped weights by name, a weights file or run folder")
     evaluate.add_argument("--sizes", type=sizes, help="set sizes, such as 25,50")
-    evaluate.add_argument("--num-sets", type=count, default=1_024, help="a size (default: 1024)")
-    evaluate.add_argument("--seed", type=_seed, default=0, help="what is drawn (default: 0)")
-    evaluate.add_argument(
-        "--views", type=count, help="hull: see every set from so many of a square's 8 sides"
-    )
+    evaluate.add_argument("--num-sets", type=count, help="fresh sets per size")
+    evaluate.add_argument("--seed", type=seed, default=0, help="what is drawn (default: 0)")
     evaluate.add_argument("--plot", type=Path, metavar="DIR", help="write pictures there")
-    _takes_cifar(evaluate)
+    evaluate.add_argument("--device", help=_DEVICE)
+    add_own_options(evaluate, "evaluate", known)
     evaluate.add_argument("--json", action="store_true")
 
-    reproduce = add_command(
-        commands, "reproduce", _reproduce, "the paper's table beside ours", tasks=(*TASKS, "all")
-    )
-    reproduce.add_argument("--num-sets", type=count, help="test sets a column")
-    reproduce.add_argument("--seed", type=_seed, default=0, help="what is drawn (default: 0)")
+    reproduce = add_command(commands, "reproduce", _reproduce, "the paper's table beside ours")
+    reproduce.add_argument("task", type=_with_table, metavar="TASK", help="a problem, or all")
+    reproduce.add_argument("--num-sets", type=count, help="test sets per column")
+    reproduce.add_argument("--seed", type=seed, default=0, help="what is drawn (default: 0)")
     reproduce.add_argument("--train", action="store_true", help="train anew first (hours)")
-    _takes_cifar(reproduce)
+    add_own_options(reproduce, "reproduce", known)
     reproduce.add_argument("--json", action="store_true")
 
 
-def _presets() -> str:
-    """What `--preset` may name, and how to go on from there."""
-    from diconet.presets import names
-
-    lines = [f"  {task:9}{', '.join(names(task))}" for task in TASKS]
+def _add_train(commands: Any, known: Sequence[Problem]) -> None:
+    summary = "train a network; any setting of the preset can be overridden"
+    train = add_command(commands, "train", _train, summary, takes_more=True)
+    add_task(train)
+    train.add_argument("--preset", default="default", help="a preset (below), or a YAML file")
+    train.add_argument(
+        "--run", type=Path, help="folder of the run (default: runs/TASK_PRESET[_ROW])"
+    )
+    train.add_argument("--device", help=_DEVICE)
+    train.add_argument("--quiet", action="store_true", help="no progress bar")
+    train.add_argument("--settings", action="store_true", help="show all settings, and stop")
+    presets = [f"  {one.name:9}{', '.join(one.presets)}" for one in known]
     how = "Any setting can follow, such as --train.steps 500; --settings shows them all."
-    return "\n".join(["presets:", *lines, "", how])
+    train.epilog = "\n".join(["presets:", *presets, "", how])
 
 
-def _takes_cifar(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--cifar", type=Path, metavar="DIR", help="k-means: where CIFAR-10 is")
+def _add_diagnose(commands: Any) -> None:
+    summary = "does the division pay? beside random, median and no division"
+    parser = add_command(commands, "diagnose", _diagnose, summary)
+    add_task(parser)
+    parser.add_argument("--model", help="shipped weights by name, a weights file or run folder")
+    parser.add_argument("--size", type=count, default=50, help="items per input (default: 50)")
+    parser.add_argument("--num-sets", type=count, default=256, help="inputs (default: 256)")
+    parser.add_argument("--seed", type=seed, default=0, help="what is drawn (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print a list of records instead")
 
 
-def _only_for(options: argparse.Namespace, task: str) -> dict[str, Any]:
-    """The options that one task alone knows what to do with, where they were given."""
-    given = {}
-    for name, knows in (("cifar", "kmeans"), ("views", "hull")):
-        value = getattr(options, name, None)
-        if value is None or (options.task == "all" and task != knows):
-            continue
-        if task != knows:
-            raise ValueError(f"{name} must go with {knows}; got {task}.")
-        given[name] = value
-    return given
-
-
-def _seed(text: str) -> int:
-    """Reads a seed that every generator takes."""
-    seed = whole(text)
-    if seed not in _SEEDS:
-        raise argparse.ArgumentTypeError(f"must be from 0 to 2^63 - 1; got {seed}.")
-    return seed
-
-
-def _check_seeds(settings: Any) -> None:
-    """The same for the seeds of a training's stages."""
-    for stage in fields(settings):
-        seed = getattr(getattr(settings, stage.name), "seed", 0)
-        if seed not in _SEEDS:
-            raise ValueError(f"{stage.name}.seed must be from 0 to 2^63 - 1; got {seed}.")
-
-
-def _recipe(task: str) -> ModuleType:
-    return importlib.import_module(f"diconet.recipes.{task}")
+def _with_table(text: str) -> list[Problem]:
+    """Reads a problem that has a table in the paper, or all of those."""
+    there = [one for one in problems() if one.has_table]
+    if text == "all":
+        return there
+    chosen = problem(text)
+    if not chosen.has_table:
+        names = ", ".join([*(one.name for one in there), "all"])
+        raise argparse.ArgumentTypeError(f"must be one of {names}; got {text!r}.")
+    return [chosen]
 
 
 def _train(options: argparse.Namespace, rest: list[str]) -> None:
-    from diconet.presets import read_settings, show_settings
+    from diconet.cli.origin import note_origin
+    from diconet.learn.settings import read_settings, show_settings
+    from diconet.problems.networks import WEIGHTS
 
-    recipe = _recipe(options.task)
-    settings = read_settings(recipe.Settings, options.task, options.preset, rest)
+    chosen: Problem = options.task
+    recipe = chosen.recipe
+    settings = read_settings(recipe.Settings, chosen.folder("presets"), options.preset, rest)
     if options.settings:
         print(show_settings(settings), end="")
         return
     _check_seeds(settings)
     run = options.run or Path("runs") / _run_name(options, settings)
-    recipe.train_model(settings, run, options.quiet)
-    print(f"weights: {run / 'weights.safetensors'}")
+    where = {} if options.device is None else {"device": options.device}
+    try:
+        recipe.train_model(settings, run, options.quiet, **where)
+    except KeyboardInterrupt as stop:
+        if not stop.args:
+            raise
+        text = str(stop).removesuffix(".")
+        raise KeyboardInterrupt(f"{text}:\n  {options.typed}") from None
+    with patience("measuring what it reaches ..."):
+        note_origin(run / WEIGHTS, chosen, options.preset, rest, settings)
+    print(f"weights: {run / WEIGHTS}")
+
+
+def _check_seeds(settings: Any) -> None:
+    """The seed of every stage of a training must be one that all generators take."""
+    for stage in fields(settings):
+        try:
+            seed(str(getattr(getattr(settings, stage.name), "seed", 0)))
+        except argparse.ArgumentTypeError as error:
+            raise ValueError(f"{stage.name}.seed {error}") from None
 
 
 def _run_name(options: argparse.Namespace, settings: Any) -> str:
     """The task, the preset and, where the task has rows, the row."""
-    names = (options.task, Path(options.preset).stem, getattr(settings, "row", None))
+    names = (options.task.name, Path(options.preset).stem, getattr(settings, "row", None))
     return "_".join(name for name in names if name is not None)
 
 
 def _evaluate(options: argparse.Namespace, _: list[str]) -> None:
-    from diconet.solve.networks import as_network
-
-    recipe, more = _recipe(options.task), _only_for(options, options.task)
-    model = as_network(
-        options.model, default=recipe.DEFAULT_MODEL, task=options.task, parts=recipe.PARTS
-    )
+    chosen: Problem = options.task
+    own = own_options(options, chosen)[chosen.name]
+    num_sets = options.num_sets or chosen.num_sets
+    with patience(f"evaluating {chosen.name} ..."):
+        records = chosen.evaluate(
+            model=options.model,
+            sizes=options.sizes,
+            num_sets=num_sets,
+            seed=options.seed,
+            device=options.device,
+            **own,
+        )
+    show(records, options.json, title=f"{chosen.name}: {num_sets} sets per size")
     if options.plot:
         options.plot.mkdir(parents=True, exist_ok=True)
-        for path in recipe.pictures(model, options.plot):
+        for path in chosen.pictures(options.model, options.plot):
             print(f"picture: {path}", file=sys.stderr)
-    with patience(f"evaluating {options.task} ..."):
-        records = recipe.evaluate(
-            model,
-            sizes=options.sizes or recipe.SIZES,
+
+
+def _diagnose(options: argparse.Namespace, _: list[str]) -> None:
+    chosen: Problem = options.task
+    with patience(f"measuring {chosen.name} ..."):
+        from diconet.learn import diagnose
+        from diconet.problems.networks import as_network
+
+        report = diagnose(
+            as_network(chosen, options.model),
+            chosen.task,
+            set_size=options.size,
             num_sets=options.num_sets,
             seed=options.seed,
-            **more,
         )
-    show(records, options.json, title=f"{options.task}: {options.num_sets} sets a size")
+    if options.json:
+        print(json_text([*report.records(), *({"advice": line} for line in report.advice)]))
+    else:
+        print(report)
 
 
 def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
-    tasks = TASKS if options.task == "all" else (options.task,)
-    changes: dict[str, Any] = {} if options.num_sets is None else {"num_sets": options.num_sets}
+    tasks: list[Problem] = options.task
+    own = own_options(options, *tasks)
     records: list[Record] = []
-    for task in tasks:
-        recipe, more = _recipe(task), _only_for(options, task)
+    for chosen in tasks:
+        how: dict[str, Any] = {"seed": options.seed, **own[chosen.name]}
+        if options.num_sets is not None:
+            how["num_sets"] = options.num_sets
         if options.train:
-            changes["find"] = recipe.train_all(Path("runs"), quiet=options.json, **more)
-        with patience(f"reproducing {task} ..."):
-            found = recipe.reproduce(seed=options.seed, **changes, **more)
-        records += [{"task": task, **r} for r in found] if len(tasks) > 1 else found
+            how["find"] = chosen.recipe.train_all(
+                Path("runs"), quiet=options.json, **own[chosen.name]
+            )
+        with patience(f"reproducing {chosen.name} ..."):
+            found = chosen.recipe.reproduce(**how)
+        records += [{"task": chosen.name, **r} for r in found] if len(tasks) > 1 else found
         if not options.json:
-            show_beside_paper(found, title=task)
+            show_beside_paper(found, title=chosen.name)
     if options.json:
         print(json_text(records))

@@ -1,1 +1,1 @@
-"""Files of other programs."""
+"""Files of other programs, and numbers as people type them."""

@@ -13,6 +13,7 @@ class Source:
 
     name: str
     data: bytes
+    path: Path | None = None
 
     @classmethod
     def of(cls, path: str | Path) -> Source:
@@ -21,7 +22,7 @@ class Source:
             return cls("stdin", sys.stdin.buffer.read())
         path = Path(path)
         try:
-            return cls(path.name, path.read_bytes())
+            return cls(path.name, path.read_bytes(), path)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise ValueError(f"FILE must be a readable file; {path}: {reason}.") from None

@@ -1,12 +1,14 @@
-"""Tables of numbers: CSV with or without a header, .npy and JSON, told apart by name or content."""
+"""Tables of numbers: CSV with or without a header, .npy and JSON, recognised by name or content."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ _KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv"} | {
     ".npy": "npy",
     ".json": "json",
 }
+
+_BESIDE = ("context", "edges")
+"""Lists of a JSON object that are no columns: numbers of the set, and pairs of its items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,35 @@ class Table:
         """Where a column stands, by its name in whatever case; None if nowhere."""
         names = [name.strip().lower() for name in self.columns]
         return names.index(column.lower()) if column.lower() in names else None
+
+    def places(self, columns: str) -> list[int]:
+        """Where columns stand that were asked for by name or number from 1, such as "x,y"."""
+        return [self._place(name.strip()) for name in columns.split(",")]
+
+    def _place(self, column: str) -> int:
+        place = self.place(column)
+        if place is None and column.isdecimal() and 1 <= int(column) <= self.width:
+            place = int(column) - 1
+        if place is None:
+            known = ", ".join(self.columns) or f"1 to {self.width}"
+            raise ValueError(f"--columns must be among {known}; got {column!r}.")
+        return place
+
+    def planar(self) -> list[int] | None:
+        """Where x and y stand, if columns are called so."""
+        found = [self.place("x"), self.place("y")]
+        places = [place for place in found if place is not None]
+        return places if len(places) == 2 else None
+
+    def extra(self, name: str, given: Any) -> Any:
+        """A number that came as an option, or else stands in the file."""
+        limit = self.extras.get(name) if given is None else given
+        if limit is None:
+            raise ValueError(
+                f"{name} must be given, as --{name} or under {name!r} in a JSON file;"
+                f" {self.name} has none."
+            )
+        return limit
 
     def column(self, place: int) -> list[int | float]:
         """The numbers of a column; whole ones stay exact, however large."""
@@ -81,6 +115,13 @@ class Table:
         )
 
 
+def stem(name: str) -> str:
+    """The name of a file without its ending; the number of an instance within it is kept."""
+    found = re.fullmatch(r"(.*?)(?:\.\w+)?(\[\d+\])?", name)
+    assert found is not None
+    return found[1] + (found[2] or "")
+
+
 def read_tables(source: Source) -> list[Table]:
     """The instances of a file: one, or several where it holds a list of them."""
     if not source.data.strip():
@@ -98,8 +139,8 @@ def _guess(source: Source) -> str:
 
 def _from_csv(source: Source) -> list[Table]:
     text = source.text
-    told = (line for line in io.StringIO(text) if line.strip() and line.lstrip()[0] != "#")
-    first = next(told, "")
+    lines_in = (line for line in io.StringIO(text) if line.strip() and line.lstrip()[0] != "#")
+    first = next(lines_in, "")
     mark = next((mark for mark in (",", ";", "\t") if mark in first), None)
     rows: list[list[str]] = []
     lines: list[int] = []
@@ -175,7 +216,11 @@ def _table(name: str, content: Any) -> Table:
     columns: tuple[str, ...] = ()
     rows = content
     if isinstance(content, dict):
-        lists = {key: value for key, value in content.items() if isinstance(value, list)}
+        lists = {
+            key: value
+            for key, value in content.items()
+            if isinstance(value, list) and key not in _BESIDE
+        }
         extras = {key: value for key, value in content.items() if key not in lists}
         tables = [value for value in lists.values() if value and isinstance(value[0], list | dict)]
         if tables:
@@ -186,6 +231,29 @@ def _table(name: str, content: Any) -> Table:
         columns, rows = tuple(lists), [list(row) for row in zip(*lists.values(), strict=True)]
         return Table(name, rows, columns, extras)
     return Table(name, *_rows(name, rows), extras=extras)
+
+
+def edges_beside(tables: Sequence[Table], path: Path | None) -> list[np.ndarray | None]:
+    """The edges that come with tables, a row each: those within their file, or of another one."""
+    found = [_edges_within(table) for table in tables]
+    if path is None:
+        return found
+    if len(tables) > 1:
+        raise ValueError(f"--edges must go with one instance; FILE holds {len(tables)}.")
+    if found[0] is not None:
+        raise ValueError(f"--edges must not be given where {tables[0].name} holds edges; got both.")
+    edges = read_tables(Source.of(path))
+    if len(edges) > 1:
+        raise ValueError(f"--edges must be one table; {path} holds {len(edges)}.")
+    return [edges[0].points()]
+
+
+def _edges_within(table: Table) -> np.ndarray | None:
+    rows = table.extras.get("edges")
+    if rows is None:
+        return None
+    name = f"edges of {table.name}"
+    return Table(name, *_rows(name, rows)).points() if rows else np.zeros((0, 2))
 
 
 def _rows(name: str, rows: Any) -> tuple[list[list[Any]], tuple[str, ...]]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from diconet.core.files import write_whole
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -62,9 +64,7 @@ def save(figure: Figure, path: str | Path) -> Path:
     path = Path(path)
     content = io.BytesIO()
     figure.savefig(content, dpi=120, format=path.suffix.lower().removeprefix(".") or "png")
-    partial = path.with_name(f".partial-{path.name}")
-    partial.write_bytes(content.getvalue())
-    partial.replace(path)
+    write_whole(path, content.getvalue())
     return path
 
 

@@ -52,7 +52,7 @@ def save_curves(runs: Sequence[str | Path], path: str | Path) -> Path:
 
 
 def curves_figure(runs: Sequence[str | Path]) -> Figure:
-    """One panel a metric, all runs in it; metrics that differ only in a size share a panel.
+    """One panel per metric, all runs in it; metrics that differ only in a size share a panel.
 
     What stayed the same throughout is left out.
     """

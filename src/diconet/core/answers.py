@@ -1,0 +1,116 @@
+"""What merges hand up the tree: ordered choices of items, and how likely a target is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from diconet.core.host import numbers
+from diconet.core.segments import inverse, offsets_of, owner_of, ragged_arange, segment_argmax
+from diconet.core.sets import SetBatch
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """An ordered choice of items for every set, as places within the set."""
+
+    places: Int[Tensor, "chosen"]
+    sizes: Int[Tensor, "sets"]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @classmethod
+    def of(cls, sequences: list[Int[Tensor, "_"]]) -> Sequences:
+        """From one tensor of places a set."""
+        places = torch.cat(sequences)
+        sizes = [len(sequence) for sequence in sequences]
+        return cls(places, torch.tensor(sizes, device=places.device))
+
+    @classmethod
+    def from_answer(cls, answer: SetBatch, roots: SetBatch) -> Sequences:
+        """From packed items that were chosen out of `roots`."""
+        owner = owner_of(answer.sizes, answer.num_items)
+        return cls(answer.index - roots.offsets[:-1][owner], answer.sizes)
+
+    def rows(self, sets: SetBatch) -> Int[Tensor, "chosen"]:
+        """The chosen items' rows in the packed sets."""
+        return sets.offsets[:-1][owner_of(self.sizes)] + self.places
+
+    @classmethod
+    def where(cls, sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Sequences:
+        """The items at which a mask over the packed sets holds."""
+        sizes = torch.bincount(sets.owner[chosen], minlength=len(sets))
+        return cls(sets.position[chosen], sizes)
+
+    def mask(self, sets: SetBatch) -> Bool[Tensor, "items"]:
+        """Which items of the packed sets are chosen."""
+        chosen = torch.zeros(sets.num_items, dtype=torch.bool, device=sets.index.device)
+        chosen[self.rows(sets)] = True
+        return chosen
+
+    def repeat(self, times: int) -> Sequences:
+        """Each sequence `times` times in a row."""
+        which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
+        return self.take(which)
+
+    def take(self, which: Int[Tensor, "some"]) -> Sequences:
+        """The sequences of some sets."""
+        sizes = self.sizes[which]
+        rows = ragged_arange(offsets_of(self.sizes)[:-1][which], sizes)
+        return Sequences(self.places[rows], sizes)
+
+    def to(self, device: torch.device | str) -> Sequences:
+        """The sequences on another device."""
+        return Sequences(self.places.to(device), self.sizes.to(device))
+
+    def unpack(self) -> list[Int[Tensor, "_"]]:
+        """One tensor of places a set."""
+        return list(self.places.split(numbers(self.sizes)))
+
+    def rotated(self, key: Float[Tensor, "chosen"] | Int[Tensor, "chosen"]) -> Sequences:
+        """Each sequence, read as a cycle, turned to start at its smallest key (the first such)."""
+        return Sequences(self.places[rotation(key, self.sizes)], self.sizes)
+
+
+def rotation(
+    key: Float[Tensor, "chosen"] | Int[Tensor, "chosen"], sizes: Int[Tensor, "sets"]
+) -> Int[Tensor, "chosen"]:
+    """The row order that turns every cycle to start at its smallest key (the first such)."""
+    owner = owner_of(sizes, len(key))
+    start = offsets_of(sizes)[:-1]
+    place = torch.arange(len(key), device=key.device) - start[owner]
+    first = segment_argmax(-inverse(torch.argsort(key, stable=True)), owner, len(sizes)) - start
+    return start[owner] + (place + first[owner]) % sizes[owner]
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A number or label for every set or, with `sizes`, for every item of every set."""
+
+    values: Float[Tensor, "rows"] | Int[Tensor, "rows"]
+    sizes: Int[Tensor, "sets"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values if self.sizes is None else self.sizes)
+
+    def repeat(self, times: int) -> Values:
+        """Those of each set this many times in a row."""
+        which = torch.arange(len(self), device=self.values.device)
+        return self.take(which.repeat_interleave(times))
+
+    def take(self, which: Int[Tensor, "some"]) -> Values:
+        """The values of some sets."""
+        if self.sizes is None:
+            return Values(self.values[which])
+        sizes = self.sizes[which]
+        rows = ragged_arange(offsets_of(self.sizes)[:-1][which], sizes)
+        return Values(self.values[rows], sizes)
+
+    def to(self, device: torch.device | str) -> Values:
+        """The values on another device."""
+        sizes = None if self.sizes is None else self.sizes.to(device)
+        return Values(self.values.to(device), sizes)

@@ -1,0 +1,42 @@
+"""A coin for every item: how such a cut is drawn, and the split that learns nothing."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from diconet.core.noise import mix, uniform
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Cut
+
+
+def coin_cut(
+    sets: SetBatch, logits: Float[Tensor, "items"], seeds: Int[Tensor, "sets"] | None
+) -> Cut:
+    """One independent coin per item: drawn with seeds, the likelier side without."""
+    prob = torch.sigmoid(logits)
+    if seeds is None:
+        side = logits > 0
+    else:
+        draws = uniform(mix(seeds[sets.owner], sets.position))
+        side = draws < prob.detach()
+    log_prob = sets.sum(F.logsigmoid(torch.where(side, logits, -logits)))
+    return Cut(side, log_prob, prob)
+
+
+class RandomSplit(nn.Module):
+    """A fair coin for every item: the split that learns nothing."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.config = {"seed": seed}
+        self.seed = seed
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        logits = sets.items.new_zeros(sets.num_items)
+        if seeds is None:
+            # There is no likelier side of a fair coin; the same for all sets of a size.
+            seeds = mix(sets.sizes, self.seed)
+        return coin_cut(sets, logits, seeds)

@@ -1,0 +1,82 @@
+"""Files: written completely or not at all, checked before work begins, listed by ending."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+
+def json_line(record: Mapping[str, Any]) -> str:
+    """A flat record as JSON, with null for infinity and NaN, which JSON lacks."""
+
+    def known(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps({name: known(value) for name, value in record.items()}, allow_nan=False)
+
+
+def named_files(folder: Traversable | None, ending: str) -> dict[str, Traversable]:
+    """The files of a folder (there may be none) that have an ending, by their names without it."""
+    found = [] if folder is None else sorted(folder.iterdir(), key=lambda file: file.name)
+    return {file.name.removesuffix(ending): file for file in found if file.name.endswith(ending)}
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Writes a file completely or not at all: first beside it, then into its place.
+
+    What was there before stays until then: a full disk or a kill costs only the new content.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():  # a device or a pipe: nothing to lose
+        path.write_bytes(content)
+        return
+    partial = Path(_beside(path))
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut could leave the name without the content
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def remove_partial(path: Path) -> None:
+    """Removes what a kill left of unfinished writes of this file."""
+    for partial in path.parent.glob(f".{path.name}.*"):
+        partial.unlink(missing_ok=True)
+
+
+def check_output(path: Path, option: str, endings: Sequence[str]) -> None:
+    """Refuses, before any work is done, a file that could not be written in the end."""
+    if path.suffix.lower() not in endings and path != Path(os.devnull):
+        raise ValueError(f"{option} must end in one of {', '.join(endings)}; got {str(path)!r}.")
+    if path.is_dir():
+        raise ValueError(f"{option} must be a file; {path} is a folder.")
+    if path.exists():
+        if not os.access(path, os.W_OK):
+            raise ValueError(f"{option} must be writable; {path} is not.")
+        if not path.is_file():
+            return
+    try:
+        Path(_beside(path)).unlink()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ValueError(f"{option} must be writable; {path}: {reason}.") from None
+
+
+def _beside(path: Path) -> str:
+    """A new empty file in the same folder, readable as any other file of the user's."""
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(file.name, 0o666 & ~mask)
+        return file.name

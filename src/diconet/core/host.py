@@ -1,0 +1,80 @@
+"""Copies between a device and the host, all in one place.
+
+Networks work on any device; compiled kernels, files and logs need arrays and numbers on the host.
+Every such copy goes through here, so that none happens unseen: on a GPU each one waits for
+everything before it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def as_device(device: str | torch.device) -> torch.device:
+    """A device that is there."""
+    try:
+        place = torch.device(device)
+        torch.zeros(1, device=place).item()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError):
+        raise ValueError(f"device must be one that torch has here; got {device!r}.") from None
+    return place
+
+
+def to_host(values: Tensor) -> np.ndarray:
+    """A tensor as an array; on the CPU both share their memory."""
+    return values.detach().cpu().numpy()
+
+
+def host_copy(nested: Any) -> Any:
+    """Dicts, lists and tuples with their tensors on the CPU, such as a state to write to a file."""
+    if isinstance(nested, Tensor):
+        return nested.detach().cpu()
+    if isinstance(nested, dict):
+        return {name: host_copy(one) for name, one in nested.items()}
+    if isinstance(nested, list | tuple):
+        return type(nested)(host_copy(one) for one in nested)
+    return nested
+
+
+class _Move(torch.autograd.Function):
+    """A copy on another device, whose gradient moves back the same way."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, device: torch.device) -> Tensor:
+        ctx.home = values.device
+        return values.to(device)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0].to(ctx.home), None
+
+
+def move(values: Tensor, device: torch.device | str) -> Tensor:
+    """A tensor on another device, such as the CPU for a compiled kernel; gradients find back."""
+    there = torch.device(device)
+    return values if values.device == there else cast(Tensor, _Move.apply(values, there))
+
+
+def from_host(array: np.ndarray, like: Tensor) -> Tensor:
+    """An array as a tensor on the device of another; the type of its numbers stays."""
+    return torch.from_numpy(array).to(like.device)
+
+
+def number(value: Tensor) -> float:
+    """The one number of a tensor, such as a mean for the log."""
+    return float(value.item())
+
+
+def count(value: Tensor) -> int:
+    """The one whole number of a tensor, such as a total that a shape depends on."""
+    return int(value.item())
+
+
+def numbers(values: Tensor) -> list[Any]:
+    """The numbers of a tensor as a list, such as sizes to split by."""
+    listed: list[Any] = values.tolist()
+    return listed

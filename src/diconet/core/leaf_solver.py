@@ -1,0 +1,73 @@
+"""A merge that learns nothing: a solver of the user's own answers every leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from diconet.core.host import to_host
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Level
+
+_MOST_KEPT = 50_000
+"""Answers kept for leaves that come again, as they do while a split settles."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The leaves of every example, as rows of the roots, and what the solver made of each."""
+
+    rows: list[list[torch.Tensor]]
+    answers: list[list[Any]]
+
+    @property
+    def solution(self) -> Solved:
+        """All leaves of all examples: `rows[i][j]` and `answers[i][j]` are leaf j of example i."""
+        return self
+
+
+class LeafSolver(nn.Module):
+    """Calls `solver(items)` on each leaf's items, a NumPy array, and hands up what it gives.
+
+    An empty leaf is left out. The solver must give the same answer for the same items.
+    """
+
+    def __init__(self, solver: Callable[[Any], Any] | None = None) -> None:
+        super().__init__()
+        self.config: dict[str, Any] = {}
+        self.solver = solver
+        self._known: dict[bytes, Any] = {}
+
+    def forward(self, level: Level, below: Solved | None, target: object) -> Solved:
+        if self.solver is None:
+            raise ValueError("a LeafSolver must be given its solver; weights do not hold one.")
+        many = len(level.roots)
+        rows: list[list[torch.Tensor]] = [[] for _ in range(many)]
+        answers: list[list[Any]] = [[] for _ in range(many)]
+        if below is not None:
+            for example in range(many):
+                rows[example] += below.rows[example]
+                answers[example] += below.answers[example]
+        leaves: SetBatch = level.sets
+        parts = zip(
+            leaves.unpack(), leaves.unpack(leaves.index), level.example.tolist(), strict=True
+        )
+        for (items, index, example), is_leaf in zip(parts, level.is_leaf.tolist(), strict=True):
+            if is_leaf and len(items):
+                rows[example].append(index)
+                answers[example].append(self._solved(items))
+        return Solved(rows, answers)
+
+    def _solved(self, items: torch.Tensor) -> Any:
+        assert self.solver is not None
+        array = to_host(items)
+        key = array.tobytes()
+        if key not in self._known:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known[key] = self.solver(array)
+        return self._known[key]

@@ -1,0 +1,72 @@
+"""The Divide and Conquer Network: a split, optionally a merge, and how far trees grow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth, Merge, PartitionTree, fold, grow
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a network made of a batch: its trees and, with a merge, the answers at the roots."""
+
+    tree: PartitionTree
+    answer: Any = None
+
+    @property
+    def solution(self) -> Any:
+        """What a task rewards: the merged solution, or the tree itself where nothing merges."""
+        return self.tree if self.answer is None else self.answer.solution
+
+    @property
+    def log_prob(self) -> Float[Tensor, "sets"] | None:
+        """log p(Y | tree) of the target that was given, if one was."""
+        return cast("Float[Tensor, 'sets'] | None", getattr(self.answer, "log_prob", None))
+
+
+class DiCoNet(nn.Module):
+    """Splits sets recursively into trees and merges partial answers back up them.
+
+    Without a merge, the partition at the leaves is the answer. `depth=j` is short for
+    `growth=Growth(depth=j)`.
+    """
+
+    def __init__(
+        self,
+        split: nn.Module,
+        merge: nn.Module | None = None,
+        growth: Growth | None = None,
+        *,
+        depth: int | None = None,
+    ) -> None:
+        super().__init__()
+        if (growth is None) == (depth is None):
+            raise ValueError(f"give one of growth and depth; got {growth} and {depth}.")
+        self.split = split
+        self.merge = merge
+        self.growth = Growth(depth=depth) if growth is None else growth
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie; the CPU where there are none."""
+        return next((weights.device for weights in self.parameters()), torch.device("cpu"))
+
+    def forward(
+        self,
+        sets: SetBatch,
+        seeds: Int[Tensor, "sets"] | None = None,
+        target: Any | None = None,
+        growth: Growth | None = None,
+    ) -> Outcome:
+        """Grows a tree on every set and folds it; cuts are random with seeds, likeliest without."""
+        tree = grow(self.split, sets, growth or self.growth, seeds)
+        if self.merge is None:
+            return Outcome(tree)
+        return Outcome(tree, fold(cast(Merge, self.merge), tree, target))

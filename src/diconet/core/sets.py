@@ -1,0 +1,220 @@
+"""Packed sets: a batch of sets of different sizes in one tensor, without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diconet.core.host import count, numbers
+from diconet.core.relations import Relations
+from diconet.core.segments import offsets_of, owner_of, ragged_arange, segment_sum
+
+
+@dataclass(frozen=True, eq=False)
+class SetBatch:
+    """Sets (or sequences: the order of the items is kept) of different sizes, end to end.
+
+    `context` holds numbers of a whole set, such as the capacity of a knapsack. `index` says which
+    item of the batch it all came from each item is, so an answer deep in a tree can be traced back.
+    `relations` are edges between items of the same set, where there are any.
+    """
+
+    items: Float[Tensor, "items features"]
+    sizes: Int[Tensor, "sets"]
+    context: Float[Tensor, "sets context"]
+    index: Int[Tensor, "items"]
+    relations: Relations | None = None
+
+    @classmethod
+    def pack(
+        cls,
+        items: Float[Tensor, "items features"],
+        sizes: Int[Tensor, "sets"],
+        context: Float[Tensor, "_ context"] | None = None,
+        relations: Relations | None = None,
+    ) -> SetBatch:
+        """A batch from items that already lie end to end."""
+        if count((sizes < 0).any()):
+            raise ValueError(f"sizes must be at least 0; got {count(sizes.min())}.")
+        if count(sizes.sum()) != len(items):
+            raise ValueError(
+                f"sizes must add up to the number of items, {len(items)}; got {count(sizes.sum())}."
+            )
+        if context is None:
+            context = items.new_zeros(len(sizes), 0)
+        if len(context) != len(sizes):
+            raise ValueError(
+                f"context must have one row per set, {len(sizes)} in all; got {len(context)}."
+            )
+        if relations is not None:
+            relations.check(sizes)
+        index = torch.arange(len(items), device=items.device)
+        return cls(items, sizes.long(), context, index, relations)
+
+    @classmethod
+    def of(
+        cls,
+        sets: Sequence[Float[Tensor, "_ features"]],
+        context: Float[Tensor, "sets context"] | None = None,
+        relations: Relations | None = None,
+    ) -> SetBatch:
+        """A batch from a list of sets, each of shape (size, features)."""
+        if not sets:
+            raise ValueError("sets must hold at least one set; got none.")
+        shapes = {tuple(items.shape[1:]) for items in sets}
+        if len(shapes) > 1 or any(items.dim() != 2 for items in sets):
+            raise ValueError(
+                "sets must all be of shape (size, features), with the same features; got "
+                f"{' and '.join(str(tuple(items.shape)) for items in sets[:9])}."
+            )
+        sizes = torch.tensor([len(items) for items in sets], device=sets[0].device)
+        return cls.pack(torch.cat(list(sets)), sizes, context, relations)
+
+    @classmethod
+    def cat(cls, batches: Sequence[SetBatch]) -> SetBatch:
+        """The sets of several batches, one batch after the other; `index` is kept as it is."""
+        items, sizes, context, index = (
+            torch.cat([getattr(b, name) for b in batches])
+            for name in ("items", "sizes", "context", "index")
+        )
+        edges = [b.relations for b in batches if b.relations is not None]
+        relations = Relations.cat(edges) if len(edges) == len(batches) else None
+        return cls(items, sizes, context, index, relations)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __repr__(self) -> str:
+        return f"SetBatch({len(self)} sets, {self.num_items} items of {self.num_features} features)"
+
+    @property
+    def num_items(self) -> int:
+        """Items of all sets together."""
+        return len(self.items)
+
+    @property
+    def num_features(self) -> int:
+        """Numbers an item."""
+        return self.items.shape[1]
+
+    @cached_property
+    def offsets(self) -> Int[Tensor, "sets_and_one"]:
+        """Where each set starts, and the total."""
+        return offsets_of(self.sizes)
+
+    @cached_property
+    def owner(self) -> Int[Tensor, "items"]:
+        """Which set each item is in."""
+        return owner_of(self.sizes, self.num_items)
+
+    @cached_property
+    def position(self) -> Int[Tensor, "items"]:
+        """Place of each item within its set, from 0."""
+        rows = torch.arange(self.num_items, device=self.sizes.device)
+        return rows - self.offsets[:-1][self.owner]
+
+    def sum(self, values: Float[Tensor, "items *features"]) -> Float[Tensor, "sets *features"]:
+        """Sum over the items of each set."""
+        return segment_sum(values, self.owner, len(self))
+
+    def mean(self, values: Float[Tensor, "items *features"]) -> Float[Tensor, "sets *features"]:
+        """Mean over the items of each set; zero where a set is empty."""
+        count = self.sizes.clamp(min=1).to(values.dtype)
+        return self.sum(values) / count.reshape(-1, *[1] * (values.dim() - 1))
+
+    def edges(self) -> tuple[Int[Tensor, "edges"], Int[Tensor, "edges"]]:
+        """The rows of both ends of every edge."""
+        return self.graph.rows(self.offsets)
+
+    @property
+    def graph(self) -> Relations:
+        """The relations, where a task knows that there are some."""
+        if self.relations is None:
+            raise ValueError("the sets have no relations; give them to pack or of.")
+        return self.relations
+
+    def take(self, which: Int[Tensor, "chosen"]) -> SetBatch:
+        """The chosen sets, in that order (a set may be chosen more than once)."""
+        sizes = self.sizes[which]
+        rows = ragged_arange(self.offsets[:-1][which], sizes)
+        edges = None if self.relations is None else self.relations.take(which)
+        return SetBatch(self.items[rows], sizes, self.context[which], self.index[rows], edges)
+
+    def as_roots(self) -> SetBatch:
+        """The same sets as a batch of their own, which comes from nowhere else: `index` anew."""
+        return replace(self, index=torch.arange(self.num_items, device=self.index.device))
+
+    def repeat(self, times: int) -> SetBatch:
+        """Each set `times` times in a row, every copy a root of its own."""
+        which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
+        return self.take(which).as_roots()
+
+    def select(self, rows: Int[Tensor, "rows"], sizes: Int[Tensor, "sets"]) -> SetBatch:
+        """The sets with only these items, in this order; `sizes` says how many each set keeps."""
+        edges = None
+        if self.relations is not None:
+            home, place = self.owner.new_full((2, self.num_items), -1)
+            home[rows] = owner_of(sizes, len(rows))
+            place[rows] = torch.arange(len(rows), device=rows.device)
+            place[rows] -= offsets_of(sizes)[:-1][home[rows]]
+            edges = self.relations.moved(place, home, len(sizes), self.offsets)
+        return SetBatch(self.items[rows], sizes, self.context, self.index[rows], edges)
+
+    def unpack(self, values: Tensor | None = None) -> list[Tensor]:
+        """One tensor a set: of the items, or of any other values given item by item."""
+        return list((self.items if values is None else values).split(numbers(self.sizes)))
+
+    def with_items(self, items: Float[Tensor, "items features"]) -> SetBatch:
+        """The same sets with other features."""
+        return replace(self, items=items)
+
+    def to(self, device: torch.device | str) -> SetBatch:
+        """The batch on another device."""
+        return SetBatch(
+            self.items.to(device),
+            self.sizes.to(device),
+            self.context.to(device),
+            self.index.to(device),
+            None if self.relations is None else self.relations.to(device),
+        )
+
+
+def whiten(
+    sets: SetBatch, floor: float = 1e-6
+) -> tuple[Float[Tensor, "sets features"], Float[Tensor, "sets features features"]]:
+    """Each set's mean, and the matrix that gives its items less that mean a covariance of 1.
+
+    The matrix is lower triangular with a positive diagonal, so it turns nothing inside out. A
+    direction in which the items hardly differ counts as if they did by `floor` of their variance.
+    """
+    mean = sets.mean(sets.items)
+    centred = sets.items - mean[sets.owner]
+    covariance = sets.mean(centred.unsqueeze(2) * centred.unsqueeze(1))
+    size = torch.diagonal(covariance, dim1=1, dim2=2).mean(1).clamp(min=1e-30)
+    unit = torch.eye(sets.num_features, dtype=size.dtype, device=size.device)
+    factor = torch.linalg.cholesky(covariance / size[:, None, None] + floor * unit)
+    inverse = torch.linalg.solve_triangular(factor, unit.expand_as(factor), upper=False)
+    return mean, inverse / size.sqrt()[:, None, None]
+
+
+def standardise(
+    sets: SetBatch, floor: float = 1e-6
+) -> tuple[
+    Float[Tensor, "items features"], Float[Tensor, "sets features"], Float[Tensor, "sets 1"]
+]:
+    """Items moved to mean 0 and scaled to spread 1 within their set, with that mean and spread.
+
+    The spread is one number per set, over all features alike, so that shapes are kept.
+    """
+    mean = sets.mean(sets.items)
+    centred = sets.items - mean[sets.owner]
+    spread = sets.mean(centred.square().mean(1, keepdim=True)).sqrt()
+    safe = torch.where(
+        spread > floor * mean.abs().amax(1, keepdim=True).clamp(min=1e-30), spread, 1
+    )
+    return centred / safe[sets.owner], mean, spread

@@ -1,0 +1,41 @@
+"""What a problem has to offer to be learned."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from diconet.core.sets import SetBatch
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A problem: where its inputs come from, and how good a solution is."""
+
+    @property
+    def num_features(self) -> int:
+        """Numbers an item."""
+        ...
+
+    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
+        """Fresh inputs; the same generator state gives the same inputs."""
+        ...
+
+    def reward(self, sets: SetBatch, solution: Any) -> Float[Tensor, "sets"]:
+        """One number per set, higher is better.
+
+        The solution is what the network's merge makes or, without a merge, the partition tree.
+        """
+        ...
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """A trusted solver: the target for every set, with a `repeat` like that of the sets."""
+
+    def __call__(self, sets: SetBatch) -> Any:
+        """The right answers."""
+        ...

@@ -1,0 +1,150 @@
+"""Weights on disk: safetensors with a description of the network, loaded without pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import nn
+
+from diconet.core.files import write_whole
+from diconet.core.host import host_copy
+from diconet.core.model import DiCoNet
+from diconet.core.tree import Growth
+
+_packages: set[str] = {"diconet"}
+"""Packages whose classes a weights file may name; a file must not import anything else."""
+
+
+def allow_package(package: str) -> None:
+    """Lets weights files name the classes of another package, that of a user's own problem."""
+    _packages.add(package)
+
+
+def describe(module: nn.Module) -> dict[str, Any]:
+    """The class and the arguments that make this module again."""
+    kind, config = type(module), getattr(module, "config", None)
+    if not isinstance(config, Mapping):
+        raise ValueError(
+            f"{kind.__name__} must have a config, a dict of the arguments that make it again, to be"
+            f" kept on disk; got {config!r}."
+        )
+    arguments = {
+        name: describe(value) if isinstance(value, nn.Module) else value
+        for name, value in config.items()
+    }
+    return {"class": f"{kind.__module__}.{kind.__qualname__}", **arguments}
+
+
+def describe_network(model: DiCoNet) -> dict[str, Any]:
+    """What makes a network again, but for its weights."""
+    return {
+        "split": describe(model.split),
+        "merge": None if model.merge is None else describe(model.merge),
+        "growth": asdict(model.growth),
+    }
+
+
+def build(description: dict[str, Any]) -> nn.Module:
+    """The module of a description, with fresh weights."""
+    arguments = {
+        name: build(value) if isinstance(value, dict) else value
+        for name, value in description.items()
+        if name != "class"
+    }
+    return _class_at(description["class"])(**arguments)
+
+
+def _class_at(path: str) -> type[nn.Module]:
+    """The module class at a dotted path, if its package is one that weights may name."""
+    home, _, name = path.rpartition(".")
+    if home.partition(".")[0] not in _packages:
+        raise KeyError(path)
+    try:
+        kind = getattr(import_module(home), name)
+    except ImportError as error:
+        raise KeyError(path) from error
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        raise TypeError(f"{path}, which is no module")
+    return kind
+
+
+def save(model: DiCoNet, path: str | Path, *, half: bool = True, **notes: str) -> None:
+    """Writes a network to `path`, in half precision unless `half` is False; all or nothing.
+
+    A tensor with a value that half precision cannot hold stays as it is. `notes` are texts that
+    `diconet.core.notes.read_notes` gives back.
+    """
+    path = Path(path)
+    state = {
+        name: (value.half() if half and _fits_half(value) else value).contiguous()
+        for name, value in host_copy(model.state_dict()).items()
+    }
+    network = json.dumps(describe_network(model))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, to_bytes(state, metadata={"diconet": network, **notes}))
+
+
+def _fits_half(value: torch.Tensor) -> bool:
+    largest = torch.finfo(torch.float16).max
+    return value.is_floating_point() and not bool((value.abs() > largest).any())
+
+
+def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
+    """Reads a network, or only its weights `into` one that is already built."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            notes = file.metadata() or {}
+            state = {name: _widened(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"model must be a diconet weights file; {path}: {error}.") from error
+    if "diconet" not in notes:
+        raise ValueError(f"model must be a diconet weights file; {path} is of another program.")
+    if into is None:
+        into = _network(notes["diconet"], path)
+    fit(into, state, f"the weights in {path} do not fit the network")
+    return into.eval()
+
+
+def fit(module: nn.Module, state: Mapping[str, Any], complaint: str) -> None:
+    """Puts weights in place; where they are not this module's, complains in one line."""
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        reason = shorten(str(error), 240, placeholder=" ...")
+        raise ValueError(f"{complaint}: {reason}") from error
+
+
+def _widened(value: torch.Tensor) -> torch.Tensor:
+    """Half precision is for files only."""
+    return value.float() if value.dtype == torch.float16 else value
+
+
+def _network(description: str, path: str | Path) -> DiCoNet:
+    try:
+        network = json.loads(description)
+        merge = network["merge"]
+        return DiCoNet(
+            build(network["split"]),
+            None if merge is None else build(merge),
+            Growth(**network["growth"]),
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"model must be a diconet weights file; {path}: {error}.") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"model must name modules this version knows; {path} has {error}."
+        ) from error
+
+
+def parameters_of(module: nn.Module | None) -> list[torch.nn.Parameter]:
+    """The trainable parameters of a module, none where there is no module."""
+    return [] if module is None else [p for p in module.parameters() if p.requires_grad]

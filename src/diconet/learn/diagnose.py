@@ -1,0 +1,154 @@
+"""Does the division pay? A network beside random, median and no division on fresh inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diconet.core.coin import RandomSplit
+from diconet.core.host import number
+from diconet.core.model import DiCoNet
+from diconet.core.noise import phase_generator, seeds_from
+from diconet.core.sets import SetBatch
+from diconet.core.task import Task
+from diconet.core.tree import Cut, Growth, cut_in_order
+from diconet.core.weights import parameters_of
+from diconet.learn.signs import complaints, one_sided, read_signs
+
+_TIE = 2.0
+"""Standard errors that a difference must have to count."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The mean score of one way to divide, and how far it lies from the learned one's."""
+
+    division: str
+    score: float
+    behind: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `diagnose` found: a row for each way to divide, and advice, a line each.
+
+    `behind` is how much lower a row scores than the learned division on the same inputs, with its
+    standard error.
+    """
+
+    rows: tuple[Row, ...]
+    advice: tuple[str, ...]
+    one_sided: float
+    num_sets: int
+    set_size: int
+
+    def records(self) -> list[dict[str, Any]]:
+        """A flat record for each row, as tables and JSON take them."""
+        return [vars(row).copy() for row in self.rows]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.num_sets} fresh inputs of {self.set_size} items", ""]
+        lines.append(f"{'division':<16}{'score':>12}{'behind':>12}{'+-':>10}")
+        lines += [
+            f"{row.division:<16}{row.score:>12.5g}{row.behind:>12.3g}{row.error:>10.2g}"
+            for row in self.rows
+        ]
+        lines += ["", f"items in one-sided cuts: {self.one_sided:.0%}"]
+        return "\n".join(lines + [f"- {line}" for line in self.advice])
+
+
+@torch.no_grad()
+def diagnose(
+    model: DiCoNet, task: Task, *, set_size: int = 50, num_sets: int = 256, seed: int = 0
+) -> Report:
+    """Compares the learned division with random, median and no division on fresh inputs.
+
+    All of them are merged by the network's own merge and scored by the task's reward. The inputs
+    are test inputs, which no training has seen.
+
+    Args:
+        model: The network, trained or not.
+        task: What it is for.
+        set_size: Items per input.
+        num_sets: How many inputs.
+        seed: Another one gives other inputs.
+
+    Example:
+        >>> print(diagnose(model, task))  # doctest: +SKIP
+    """
+    device = model.device
+    rng = phase_generator("test", seed, set_size)
+    sets = task.sample(num_sets, set_size, rng=rng).to(device)
+    seeds = seeds_from(rng, num_sets).to(device)
+    model.eval()
+    learned = model(sets)
+    scores = {"learned": task.reward(sets, learned.solution).double()}
+    scores |= other_divisions(model, task, sets, seeds)
+    rows = tuple(_row(name, score, scores["learned"]) for name, score in scores.items())
+    signs = read_signs(model, task, sets, seeds)
+    advice = (*complaints(signs), *_no_better(rows, bool(parameters_of(model.split))))
+    return Report(rows, advice, one_sided(learned.tree), num_sets, set_size)
+
+
+@torch.no_grad()
+def other_divisions(
+    model: DiCoNet, task: Task, sets: SetBatch, seeds: Int[Tensor, "sets"]
+) -> dict[str, Float[Tensor, "sets"]]:
+    """What a network's merge earns with other divisions than the likeliest, by their names.
+
+    No division is left out where the task cannot reward a tree without cuts.
+    """
+    scores = {}
+    for name, other, drawn in _others(model):
+        solution = other(sets, seeds if drawn else None).solution
+        try:
+            scores[name] = task.reward(sets, solution).double()
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            if name != "none":
+                raise
+    return scores
+
+
+def _others(model: DiCoNet) -> Iterator[tuple[str, DiCoNet, bool]]:
+    """The same network with other divisions, and whether these are drawn."""
+    yield "learned, drawn", model, True
+    for name, split in (("random", RandomSplit()), ("median", _MedianSplit())):
+        yield name, DiCoNet(split, model.merge, model.growth), name == "random"
+    yield "none", DiCoNet(model.split, model.merge, Growth(depth=0)), False
+
+
+class _MedianSplit(nn.Module):
+    """Equal halves along the feature in which a set spreads most."""
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        centred = sets.items - sets.mean(sets.items)[sets.owner]
+        widest = sets.mean(centred.square()).argmax(1)
+        key = sets.items.gather(1, widest[sets.owner][:, None]).squeeze(1)
+        return cut_in_order(sets, key, sets.sizes // 2)
+
+
+def _row(name: str, score: Float[Tensor, "sets"], learned: Float[Tensor, "sets"]) -> Row:
+    behind = learned - score
+    error = number(behind.std()) / len(behind) ** 0.5 if len(behind) > 1 else 0.0
+    return Row(name, number(score.mean()), number(behind.mean()), error)
+
+
+def _no_better(rows: tuple[Row, ...], learns_to_split: bool) -> Iterator[str]:
+    """Divisions that take no learning and do as well as the learned one."""
+    if not learns_to_split:
+        return
+    plain = [row for row in rows if row.division in ("random", "median", "none")]
+    rivals = [row for row in plain if not row.behind > _TIE * row.error]
+    if rivals:
+        names = " and ".join(row.division for row in rivals)
+        yield (
+            f"{names} division does as well as the learned one: the division does not pay yet."
+            " Try more steps, more tree_samples, or a wider split; if it stays so, the task may"
+            " not need a division."
+        )

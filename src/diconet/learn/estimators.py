@@ -1,0 +1,261 @@
+"""The losses that training can minimise: `train(model, task, config, loss=...)`.
+
+| loss | learns from | by |
+|---|---|---|
+| `paper_loss` | an oracle's targets | their likelihood (eq. 12), REINFORCE for the split (eq. 13) |
+| `paper_loss` | any reward | REINFORCE over the trees of each input (eq. 14) |
+| `imitate` | any reward | the likelihood of the best tree drawn for each input |
+| `tree_loss` | a reward of leaves | REINFORCE; rewards relative to their mean |
+| `branch_loss` | a sum over leaves | the same over trees that share their upper cuts |
+| `node_loss` | a sum over leaves | REINFORCE at single nodes, each a root of its own |
+| `label_loss` | `label_reward` | REINFORCE for a network that labels all items at once |
+
+A loss of your own is any function of this form: it takes the network, the task, a batch and the
+settings, and returns the value to minimise and numbers for the log, `score` among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from operator import mul
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diconet.core.host import number
+from diconet.core.model import DiCoNet
+from diconet.core.noise import mix
+from diconet.core.segments import index_of, place_within, segment_logsumexp, segment_sum
+from diconet.core.sets import SetBatch
+from diconet.core.task import Task
+from diconet.core.tree import Cut, Growth, ManyCuts, PartitionTree, children, grow
+from diconet.learn.batches import Batch
+from diconet.learn.config import TrainConfig
+from diconet.learn.losses import advantage, policy_gradient, relative, split_variance
+
+Loss = Callable[[DiCoNet, Task, Batch, TrainConfig], tuple[Tensor, dict[str, float]]]
+"""Gives what a step minimises, and numbers for the log."""
+
+
+def paper_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """The paper's loss (section 5), the default.
+
+    With targets, the merge maximises their likelihood over random trees (eq. 12), and the split
+    the same by policy gradient (eq. 13). Without, the split maximises the task's reward (eq. 14).
+    """
+    samples = config.tree_samples
+    sets = batch.sets.repeat(samples)
+    target = None if batch.target is None else batch.target.repeat(samples)
+    outcome = model(sets, batch.seeds, target)
+    tree = outcome.tree
+    if outcome.log_prob is not None:
+        score = outcome.log_prob
+        loss = -score.mean()
+    else:
+        score = task.reward(sets, outcome.solution)
+        loss = score.new_zeros(())
+    if tree.log_prob.requires_grad and batch.share >= config.policy_from:
+        normalise = config.normalise_advantage
+        policy = policy_gradient(_per_item(tree), score, samples, normalise=normalise)
+        loss = loss + config.policy_weight * policy
+    variance = split_variance(tree)
+    if config.regulariser:
+        loss = loss - config.regulariser * variance
+    return loss, {**_parts(loss, score), "variance": number(variance)}
+
+
+def imitate(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """Minus the log-probability of each input's most rewarding tree among those drawn."""
+    samples = config.tree_samples
+    sets = batch.sets.repeat(samples)
+    with torch.no_grad():
+        score = task.reward(sets, model(sets, batch.seeds).solution).reshape(-1, samples)
+    best, which = score.max(1)
+    seeds = batch.seeds.reshape(-1, samples).gather(1, which[:, None]).squeeze(1)
+    tree = model(batch.sets, seeds).tree  # the same seeds draw the same tree
+    loss = -_per_item(tree).mean()
+    return loss, {**_parts(loss, score), "best": number(best.mean())}
+
+
+def _per_item(tree: PartitionTree) -> Float[Tensor, "sets"]:
+    """The log-probability of each tree per item, so that inputs of all sizes count alike."""
+    return tree.log_prob / tree.roots.sizes.clamp(min=1)
+
+
+def _parts(loss: Tensor, score: Tensor) -> dict[str, float]:
+    """What every loss logs."""
+    return {"loss": number(loss), "score": number(score.mean())}
+
+
+def tree_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """REINFORCE over whole trees, as the paper has it: one reward for all coins of a tree.
+
+    As `paper_loss` without targets, but for two things: rewards are relative to their mean over an
+    input's trees, so that inputs of any scale count alike, and the first cut of an input's trees
+    comes from one look at it.
+    """
+    samples = config.tree_samples
+    tree = grow(model.split, batch.sets, model.growth, batch.seeds, copies=samples)
+    score = task.reward(tree.roots, tree)
+    score_of_scale_1, normalise = relative(score, samples), config.normalise_advantage
+    loss = policy_gradient(_per_item(tree), score_of_scale_1, samples, normalise=normalise)
+    return loss, _parts(loss, score)
+
+
+def branch_loss(
+    model: DiCoNet,
+    task: Task,
+    batch: Batch,
+    config: TrainConfig,
+    *,
+    between: int = 2,
+    last: int = 16,
+) -> tuple[Tensor, dict[str, float]]:
+    """REINFORCE over whole trees of a fixed depth that share their upper cuts.
+
+    To draw a cut costs next to nothing beside the look at a node that tells its chances, so every
+    look is drawn from several times: `tree_samples` cuts of the root, `last` of each node above the
+    leaves, `between` of those between, and every combination of them is a tree. A cut is compared
+    with the others of its node, each by the mean reward of the trees it is part of. What the
+    other nodes earn is then the same on both sides and cancels, so for a reward that adds up over
+    leaves only those below the node are summed. Relative to the mean reward, as in `tree_loss`.
+    """
+    depth = model.growth.depth
+    if not depth:
+        raise ValueError(f"branch_loss needs trees of a fixed depth of at least 1; got {depth}.")
+    times = [config.tree_samples, *[between] * (depth - 2), last][:depth]
+    leaves, log_probs = _branches(model.split, batch, times)
+    earned = task.reward(leaves, grow(model.split, leaves, Growth(depth=0)))
+    terms = []
+    for draws, log_prob in zip(reversed(times), reversed(log_probs), strict=True):
+        earned = earned.reshape(-1, 2).sum(1)
+        terms.append((advantage(earned, draws) * log_prob).reshape(len(batch.sets), -1).sum(1))
+        earned = earned.reshape(-1, draws).mean(1)
+    trees = list(accumulate(times, mul))[::-1]
+    total = torch.stack([term / many for term, many in zip(terms, trees, strict=True)]).sum(0)
+    scale = earned.abs().clamp(min=1e-30) * batch.sets.sizes.clamp(min=1)
+    loss = -(total / scale).mean()
+    return loss, _parts(loss, earned)
+
+
+def _branches(
+    split: nn.Module, batch: Batch, times: Sequence[int]
+) -> tuple[SetBatch, list[Float[Tensor, "_"]]]:
+    """The leaves of all trees, and the log-probabilities of the cuts drawn at every level."""
+    nodes, seeds, log_probs = batch.sets, batch.seeds, []
+    for level, draws in enumerate(times):
+        if level > 0:
+            nodes = nodes.as_roots()
+            seeds = mix(seeds.repeat_interleave(draws), _counted(draws, seeds))
+        cut = _many_cuts(split, nodes, seeds)
+        log_probs.append(cut.log_prob)
+        nodes = children(nodes.repeat(draws), cut)
+        seeds = mix(seeds.repeat_interleave(2), _counted(2, seeds))
+    return nodes.as_roots(), log_probs
+
+
+def _counted(times: int, seeds: Int[Tensor, "nodes"]) -> Int[Tensor, "draws"]:
+    """0 to times - 1, once for each node."""
+    return torch.arange(times, device=seeds.device).repeat(len(seeds))
+
+
+def _many_cuts(split: nn.Module, nodes: SetBatch, seeds: Int[Tensor, "draws"]) -> Cut:
+    """Several cuts of every node, from one look at it where the split can do that."""
+    if isinstance(split, ManyCuts):
+        return split.many(nodes, seeds)
+    return cast(Cut, split(nodes.repeat(len(seeds) // len(nodes)), seeds))
+
+
+def label_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """REINFORCE for a network that labels all items at once."""
+    samples = config.tree_samples
+    labels, log_prob = model.split(batch.sets, batch.seeds)
+    copies = batch.sets.repeat(samples)
+    score = cast(Any, task).label_reward(copies, labels)
+    per_item = log_prob / copies.sizes.clamp(min=1)
+    score_of_scale_1, normalise = relative(score, samples), config.normalise_advantage
+    loss = policy_gradient(per_item, score_of_scale_1, samples, normalise=normalise)
+    return loss, _parts(loss, score)
+
+
+def node_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """Policy gradient at one node of every input, in the order of cost it is there to lower.
+
+    For each input, a node at a random level of its likeliest tree. The return is relative to the
+    mean over the node's samples, so small nodes count as much as large ones. A node that ends in
+    two leaves is not sampled if the task knows the reward of every cut (`cut_reward`): then the
+    expectation is exact.
+    """
+    with torch.no_grad():
+        tree = model(batch.sets).tree
+        score = task.reward(batch.sets, tree)
+    if len(tree.levels) == 1:  # nothing was cut
+        return score.new_zeros(()), _parts(score.new_zeros(()), score)
+    nodes, last = _one_node_each(tree, batch.seeds[:: config.tree_samples])
+    exact = last if hasattr(task, "cut_reward") else torch.zeros_like(last)
+    losses = []
+    if bool(exact.any()):
+        losses.append(_exact(model, task, nodes.take(index_of(exact)).as_roots()))
+    if not bool(exact.all()):
+        which = index_of(~exact)
+        seeds = batch.seeds.reshape(-1, config.tree_samples)[which].flatten()
+        losses.append(_sampled(model, task, nodes.take(which).as_roots(), seeds))
+    loss = torch.cat(losses).sum() / len(batch.sets)
+    return loss, _parts(loss, score)
+
+
+def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor]:
+    """One inner node of every example, by chance; and whether all its children are leaves."""
+    parts, example, last = [], [], []
+    for level, below in zip(tree.levels[:-1], tree.levels[1:], strict=True):
+        parts.append(level.sets.take(level.inner))
+        example.append(level.example[level.inner])
+        last.append(below.is_leaf.reshape(-1, 2).all(1))
+    everything = SetBatch.cat(parts)
+    owner = torch.cat(example)
+    key = mix(seeds[owner], place_within(owner, len(tree.roots)))
+    order = torch.argsort(key)
+    order = order[torch.argsort(owner[order], stable=True)]
+    first = torch.ones_like(order, dtype=torch.bool)
+    first[1:] = owner[order][1:] != owner[order][:-1]
+    chosen = order[first]
+    return everything.take(chosen), torch.cat(last)[chosen]
+
+
+def _sampled(model: DiCoNet, task: Task, nodes: SetBatch, seeds: Tensor) -> Float[Tensor, "nodes"]:
+    """The policy gradient's loss of every node, over its samples."""
+    samples = len(seeds) // len(nodes)
+    cut = _many_cuts(model.split, nodes, seeds)
+    copies = nodes.repeat(samples)
+    with torch.no_grad():
+        sides = children(copies, cut).as_roots()
+        closed = None if cut.closed is None else cut.closed.flatten()
+        below = grow(model.split, sides, model.growth, closed=closed)  # a closed side stays whole
+        cost = -task.reward(sides, below).reshape(-1, 2).sum(1)
+        gain = advantage(relative(-cost, samples), samples)
+    return (-gain * cut.log_prob).reshape(-1, samples).mean(1)
+
+
+def _exact(model: DiCoNet, task: Any, nodes: SetBatch) -> Float[Tensor, "nodes"]:
+    """log of the expected cost over all cuts of nodes that end in two leaves."""
+    split = cast(Any, model.split)
+    cuts = split.candidates(nodes)
+    logits = split.logits(cuts)
+    owner, num = cuts.owner, len(nodes)
+    log_prob = logits - segment_logsumexp(logits, owner, num)[owner]
+    cost = -task.cut_reward(nodes, cuts)
+    expected = segment_sum(log_prob.exp() * cost, owner, num)
+    return torch.log(expected.clamp(min=1e-30))

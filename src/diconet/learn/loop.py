@@ -1,0 +1,229 @@
+"""The training loop, for every task and every loss.
+
+Whatever is random in a step is a function of the seed and the step's number, so a run that is cut
+off and resumed, or spread over processes, makes the very same updates.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from diconet.core.host import as_device
+from diconet.core.model import DiCoNet
+from diconet.core.task import Oracle, Task
+from diconet.core.weights import parameters_of
+from diconet.learn.batches import Batch, Batches, batch_at
+from diconet.learn.budget import Budget
+from diconet.learn.config import TrainConfig
+from diconet.learn.estimators import Loss, paper_loss
+from diconet.learn.general import general_loss, is_general, own_oracle
+from diconet.learn.memory import keep_freed_memory
+from diconet.learn.optimisers import Optimisers, autocast, make_optimisers, set_rates, update
+from diconet.learn.processes import Group, join_group, own_device
+from diconet.learn.progress import ProgressBar, warn
+from diconet.learn.run_folder import RunFolder
+from diconet.learn.stop_signal import StopSignal
+from diconet.learn.watch import Watch
+
+__all__ = ["Batch", "Loss", "TrainConfig", "batch_at", "train"]
+
+Evaluate = Callable[[DiCoNet], dict[str, float]]
+"""Numbers about a network for the log, such as its quality on fixed test sets."""
+
+_MISSES = 20
+"""This many steps in a row without a finite gradient are no accident."""
+
+
+def train(
+    model: DiCoNet,
+    task: Task,
+    config: TrainConfig | None = None,
+    *,
+    oracle: Oracle | None = None,
+    loss: Loss | None = None,
+    run: str | Path | None = None,
+    evaluate: Evaluate | None = None,
+    device: str | torch.device | None = None,
+    stage: str = "train",
+    quiet: bool = False,
+) -> DiCoNet:
+    """Trains a network in place, and returns it; with a `run` folder, goes on where it left off.
+
+    Args:
+        model: The network; what of it requires no gradient stays as it is.
+        task: Where inputs come from and, unless there is an oracle, what is rewarded.
+        config: How long, how fast, on what sizes; the defaults if not given.
+        oracle: Gives targets. With it, the merge learns from their likelihood and the split from
+            the same by policy gradient; without it, the split learns from the task's reward alone.
+        loss: What is minimised; see `diconet.learn.estimators`. If not given, `general_loss` for
+            networks of `network_for`, with the task's own oracle, and `paper_loss` for all others.
+        run: A folder for settings, metrics, checkpoints and weights. A kill loses at most
+            `checkpoint_every` steps; Ctrl-C finishes the step under way and keeps it. The same
+            call goes on from there; `steps` may be more then.
+        evaluate: Gives numbers that are logged in the folder every `evaluate_every` steps.
+        device: Where to train, such as "cuda"; where the network is if not given.
+        stage: What the progress bar calls this training, such as "stage 1 of 2".
+        quiet: Shows no progress bar, and no warnings in the end.
+    """
+    keep_freed_memory()
+    config = config or TrainConfig()
+    loss, oracle = _what_teaches(model, task, loss, oracle)
+    _check(model, oracle, loss, run, evaluate)
+    place = own_device(as_device(device) if device is not None else model.device)
+    steps = _Steps.on(place, model, task, config, loss)
+    path = Path(run) if run and steps.group.is_first else None
+    folder = RunFolder(path, config, model, task, loss) if path else None
+    with folder or contextlib.nullcontext():
+        start, spent = folder.start(model, steps.optimisers) if folder else (0, 0.0)
+        start = steps.group.begin_as_first(model, steps.optimisers, start)
+        loop = _Loop(steps, Budget(config, spent), folder, evaluate, stage, quiet)
+        loop.run(Batches(start, task, oracle, config, steps.group), start)
+    return model.eval()
+
+
+def _what_teaches(
+    model: DiCoNet, task: Task, loss: Loss | None, oracle: Oracle | None
+) -> tuple[Loss, Oracle | None]:
+    """The loss and the oracle that were given, or those that fit the network."""
+    if loss is not None or not is_general(model):
+        return loss or paper_loss, oracle
+    return general_loss, oracle or own_oracle(model, task)
+
+
+def _check(
+    model: DiCoNet,
+    oracle: Oracle | None,
+    loss: Loss,
+    run: str | Path | None,
+    evaluate: Evaluate | None,
+) -> None:
+    if loss is paper_loss and oracle is None and parameters_of(model.merge):
+        raise ValueError("a merge that learns needs an oracle, or a loss of its own; got neither.")
+    if evaluate is not None and run is None:
+        raise ValueError("evaluate needs a run folder for its numbers; got none.")
+
+
+@dataclass
+class _Loop:
+    """A run around its steps: how long it goes on, what it writes, shows and says."""
+
+    steps: _Steps
+    budget: Budget
+    folder: RunFolder | None
+    evaluate: Evaluate | None
+    stage: str
+    quiet: bool
+
+    def run(self, batches: Batches, start: int) -> None:
+        """All steps from `start` on."""
+        steps, budget = self.steps, self.budget
+        hidden = self.quiet or not steps.group.is_first
+        watch = Watch(steps.model, steps.task) if steps.group.is_first else None
+        if budget.is_spent(start):
+            return
+        with (
+            StopSignal() as stop,
+            batches as made,
+            ProgressBar(self.stage, budget.total, budget.used(start), hidden) as bar,
+        ):
+            for one in made:
+                batch = replace(one.to(steps.device), share=budget.share(one.step))
+                if watch:
+                    watch.before(batch)
+                parts, stops = steps.take(batch, stop)
+                done = batch.step + 1
+                is_last = budget.is_spent(done)
+                if watch:
+                    watch.after(batch, is_last)
+                    parts |= watch.numbers
+                bar.show(budget.used(done), parts["score"], watch.complaints if watch else ())
+                if self._keep(done, parts, is_last, stops, stop):
+                    raise KeyboardInterrupt(self._stopped(done))
+                if is_last:
+                    break
+        if watch:
+            self._say(done, watch.complaints, hidden)
+
+    def _keep(
+        self, done: int, parts: dict[str, float], is_last: bool, stops: bool, stop: StopSignal
+    ) -> bool:
+        """Writes down what is due after a step; whether the run stops here because asked to."""
+        config, model, folder = self.steps.config, self.steps.model, self.folder
+        if folder is not None:
+            if done % config.log_every == 0 or is_last or "likeliest" in parts:
+                folder.log({"step": done, "seconds": self.budget.seconds, **parts})
+            if self.evaluate and done % config.evaluate_every == 0:
+                folder.log({"step": done, **self.evaluate(model)})
+        # Several processes stop where all of them know of it; that is after the next step.
+        stops = stops or (self.steps.group.world == 1 and stop.asked)
+        if folder is not None and (done % config.checkpoint_every == 0 or is_last or stops):
+            folder.checkpoint(done, self.budget.seconds, model, self.steps.optimisers)
+        return stops
+
+    def _say(self, done: int, complaints: list[str], hidden: bool) -> None:
+        """Says what looks wrong in the end, and logs it."""
+        warn(complaints, hidden)
+        if self.folder is not None:
+            for line in complaints:
+                self.folder.log({"step": done, "warning": line})
+
+    def _stopped(self, done: int) -> str:
+        if self.folder is None:
+            return f"stopped after step {done}, of {self.budget}; nothing was kept without a run."
+        return (
+            f"stopped after step {done}, of {self.budget}; the run is in {self.folder.path}, and"
+            " the same command goes on from there."
+        )
+
+
+@dataclass
+class _Steps:
+    """What the steps of a run have in common."""
+
+    model: DiCoNet
+    task: Task
+    config: TrainConfig
+    loss: Loss
+    optimisers: Optimisers
+    group: Group
+    device: torch.device
+    misses: int = field(default=0, init=False)
+
+    @classmethod
+    def on(
+        cls, device: torch.device, model: DiCoNet, task: Task, config: TrainConfig, loss: Loss
+    ) -> _Steps:
+        """The steps of a network that is moved to a device."""
+        group = join_group(device)
+        group.check(config)
+        optimisers = make_optimisers(model.to(device), config)
+        return cls(model, task, config, loss, optimisers, group, device)
+
+    def take(self, batch: Batch, stop: StopSignal) -> tuple[dict[str, float], bool]:
+        """One update; numbers for the log, and whether any process was asked to stop."""
+        model = self.model.train()
+        set_rates(self.optimisers, self.config, self.config.rate(batch.step, batch.share))
+        with autocast(self.device, self.config.mixed_precision):
+            value, parts = self.loss(model, self.task, batch, self.config)
+        for optimiser in self.optimisers.values():
+            optimiser.zero_grad()
+        if value.requires_grad:  # not where nothing was cut and nothing merges
+            value.backward()
+        stops = self.group.average_gradients(model, stop.asked)
+        norms = update(model, self.optimisers, self.config)
+        self._count_misses(batch.step, norms, parts["score"])
+        return parts | norms, stops
+
+    def _count_misses(self, step: int, norms: dict[str, float], score: float) -> None:
+        self.misses = 0 if all(map(math.isfinite, norms.values())) else self.misses + 1
+        if self.misses == _MISSES:
+            raise ValueError(
+                f"the loss must be finite; no step from {step - _MISSES + 2} to {step + 1} had"
+                f" a finite gradient, and the last score was {score}."
+            )

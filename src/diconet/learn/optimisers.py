@@ -1,0 +1,75 @@
+"""The optimisers of a run: one for the split, one for the merge (appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from diconet.core.host import number
+from diconet.core.model import DiCoNet
+from diconet.core.weights import parameters_of
+from diconet.learn.config import TrainConfig
+
+Optimisers = dict[str, torch.optim.Optimizer]
+"""By the part of the network that they train."""
+
+_KINDS: dict[str, type[torch.optim.Optimizer]] = {
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+    "adamax": torch.optim.Adamax,
+    "adamw": torch.optim.AdamW,
+}
+
+
+def make_optimisers(model: DiCoNet, config: TrainConfig) -> Optimisers:
+    """One optimiser for each part of the network that has parameters to learn."""
+    kinds = {"split": config.split_optimiser, "merge": config.merge_optimiser}
+    rates = {"split": config.split_lr, "merge": config.merge_lr}
+    made = {
+        name: _KINDS[kinds[name]](parameters, lr=rates[name])  # type: ignore[call-arg]
+        for name in kinds
+        if (parameters := parameters_of(getattr(model, name)))
+    }
+    if not made:
+        raise ValueError("the network has no parameters to train.")
+    return made
+
+
+def set_rates(optimisers: Optimisers, config: TrainConfig, factor: float) -> None:
+    """Sets the learning rates to a share of what the settings name."""
+    rates = {"split": config.split_lr, "merge": config.merge_lr}
+    for name, optimiser in optimisers.items():
+        for group in optimiser.param_groups:
+            group["lr"] = rates[name] * factor
+
+
+def autocast(device: torch.device, mixed_precision: bool) -> torch.autocast:
+    """Half precision for matrix products where asked for, on a GPU alone: CPUs gain nothing."""
+    is_gpu = device.type == "cuda"
+    kind = torch.bfloat16 if is_gpu and torch.cuda.is_bf16_supported() else torch.float16
+    return torch.autocast("cuda" if is_gpu else "cpu", kind, enabled=is_gpu and mixed_precision)
+
+
+def update(model: DiCoNet, optimisers: Optimisers, config: TrainConfig) -> dict[str, float]:
+    """One step of each optimiser with clipped gradients; the norms that these had.
+
+    A part whose gradient is not finite stays as it is.
+    """
+    norms: dict[str, float] = {}
+    limits = {"split": config.split_clip, "merge": config.merge_clip}
+    for name, optimiser in optimisers.items():
+        norm = number(clip(parameters_of(getattr(model, name)), limits[name]))
+        norms[f"{name}_grad"] = norm
+        if norm < float("inf"):  # false for nan, too
+            optimiser.step()
+    return norms
+
+
+def clip(parameters: Sequence[Tensor], largest: float) -> Tensor:
+    """Scales gradients down to a norm of at most `largest`; gives the norm they had."""
+    with_grad = [p for p in parameters if p.grad is not None]
+    if not with_grad:
+        return torch.zeros((), device="cpu")
+    return torch.nn.utils.clip_grad_norm_(with_grad, largest)

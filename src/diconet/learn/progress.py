@@ -1,0 +1,59 @@
+"""What a run shows while it goes on, and what it says in the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+_KEEP = 0.9
+"""How much of the score shown comes from the steps before the last."""
+
+
+class ProgressBar:
+    """A line that says the stage, how far it is, the score, the best one, and the time left.
+
+    Scores are running means, as those of single steps jump about.
+    """
+
+    def __init__(self, stage: str, total: float, done: float, hidden: bool) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=Console(stderr=True),
+            disable=hidden,
+            transient=True,
+        )
+        self._line = self._bar.add_task(stage, total=total, completed=round(done), note="")
+        self._score, self._best = math.nan, -math.inf
+
+    def __enter__(self) -> ProgressBar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def show(self, used: float, score: float, complaints: Iterable[str] = ()) -> None:
+        """Moves the bar on; the first complaint follows the scores, cut short."""
+        known = math.isfinite(self._score)
+        self._score = _KEEP * self._score + (1 - _KEEP) * score if known else score
+        self._best = max(self._best, self._score)
+        note = f"score {self._score:.4g}, best {self._best:.4g}"
+        for line in complaints:
+            note += f" [yellow]({line.partition(':')[0].partition('.')[0][:60]})[/]"
+            break
+        self._bar.update(self._line, completed=used, note=note)
+
+
+def warn(lines: Iterable[str], hidden: bool) -> None:
+    """Says what looks wrong, a line each, on the standard error stream."""
+    if not hidden:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        for line in lines:
+            console.print(f"[yellow]warning:[/] {line}")

@@ -1,0 +1,144 @@
+"""Signs that a network does not learn, each with what to try.
+
+Four things go wrong again and again: cuts that leave one side empty, a likeliest tree that is worse
+than those drawn at random, a score that does not rise, and a merge that ignores its halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diconet.core.host import number
+from diconet.core.model import DiCoNet
+from diconet.core.sets import SetBatch
+from diconet.core.task import Task
+from diconet.core.tree import PartitionTree
+from diconet.core.weights import parameters_of
+
+_MOST_ONE_SIDED = 0.5
+"""Share of items in one-sided cuts from which on a tree hardly divides."""
+
+_LEAST_EFFECT = 1e-4
+"""How much the tree must matter to the score, relative to the score's own size."""
+
+_SURE = 2.0
+"""A difference must be this many standard errors to count."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """Scores of the likeliest and of drawn trees on the same inputs, and how these trees cut.
+
+    `one_sided` is the share of items in nodes whose likeliest cut leaves one side empty; `differ`
+    the share of inputs whose drawn tree is another than the likeliest.
+    """
+
+    likeliest: Float[Tensor, "sets"]
+    sampled: Float[Tensor, "sets"]
+    one_sided: float
+    differ: float
+    learns_to_split: bool
+
+    def numbers(self) -> dict[str, float]:
+        """What the log keeps."""
+        likeliest = number(self.likeliest.mean())
+        return {"likeliest": likeliest, "one_sided": self.one_sided}
+
+
+@torch.no_grad()
+def read_signs(
+    model: DiCoNet,
+    task: Task,
+    sets: SetBatch,
+    seeds: Int[Tensor, "sets"],
+    target: Any | None = None,
+) -> Signs:
+    """Solves the same inputs with their likeliest trees and with drawn ones."""
+    was_training = model.training
+    model.eval()
+    tree, likeliest = _scored(model, task, sets, None, target)
+    drawn, sampled = _scored(model, task, sets, seeds, target)
+    model.train(was_training)
+    moved = sets.sum((tree.leaves != drawn.leaves).to(sets.items.dtype)) > 0
+    return Signs(
+        likeliest,
+        sampled,
+        one_sided(tree),
+        number(moved.double().mean()),
+        bool(parameters_of(model.split)),
+    )
+
+
+def _scored(
+    model: DiCoNet, task: Task, sets: SetBatch, seeds: Tensor | None, target: Any | None
+) -> tuple[PartitionTree, Float[Tensor, "sets"]]:
+    """Trees and what they earn: the likelihood of the target if there is one, else the reward."""
+    outcome = model(sets, seeds, target)
+    log_prob = outcome.log_prob
+    score = task.reward(sets, outcome.solution) if log_prob is None else log_prob
+    return outcome.tree, score.double()
+
+
+def one_sided(tree: PartitionTree) -> float:
+    """The share of items, over all cuts, in nodes that were cut into everything and nothing."""
+    alone, total = 0.0, 0
+    for level in tree.levels:
+        if level.cut is None:
+            continue
+        nodes = level.sets.take(level.inner)
+        second = nodes.sum(level.cut.side.to(torch.float32)).long()
+        idle = (second == 0) | (second == nodes.sizes)
+        alone += number((idle * nodes.sizes).sum())
+        total += nodes.num_items
+    return alone / max(total, 1)
+
+
+def complaints(now: Signs, before: Signs | None = None) -> Iterator[str]:
+    """What looks wrong, a line each, worst first; `before` are the signs as training began."""
+    if before is not None and not (
+        _above(now.likeliest, before.likeliest) or _above(now.sampled, before.sampled)
+    ):
+        yield (
+            f"the score did not rise: {_mean(before.sampled)} when training began and"
+            f" {_mean(now.sampled)} now, on the same inputs. Try a larger split_lr, more"
+            " tree_samples or more steps, smaller inputs first, and check_task(task)."
+        )
+    if now.learns_to_split and now.one_sided > _MOST_ONE_SIDED:
+        yield (
+            f"{now.one_sided:.0%} of the items are in nodes whose likeliest cut leaves one side"
+            " empty. Try regulariser=0.1 (up to 1), which balances cuts, or a lower split_lr."
+        )
+    if now.learns_to_split and _above(now.sampled, now.likeliest):
+        yield (
+            f"the likeliest trees score {_mean(now.likeliest)}, below the {_mean(now.sampled)} of"
+            " trees drawn at random. Try more steps; where the two sides of a cut could change"
+            " places, a split with noise features can tell them apart."
+        )
+    if now.differ > _MOST_ONE_SIDED and _effect(now) < _LEAST_EFFECT:
+        yield (
+            "different trees of the same input score alike: the merge ignores its halves, or the"
+            " reward does not depend on the division. Try a merge that reads both halves' answers."
+        )
+
+
+def _above(high: Float[Tensor, "sets"], low: Float[Tensor, "sets"]) -> bool:
+    """Whether the first scores are higher on the same inputs, beyond what chance explains."""
+    gain = high - low
+    error = gain.std() / len(gain) ** 0.5 if len(gain) > 1 else torch.zeros_like(gain.sum())
+    return bool(number(gain.mean()) > _SURE * number(error))
+
+
+def _effect(signs: Signs) -> float:
+    """How far apart two trees of an input score, relative to the scores themselves."""
+    apart = number((signs.likeliest - signs.sampled).abs().mean())
+    return apart / max(number(signs.sampled.abs().mean()), 1e-30)
+
+
+def _mean(score: Float[Tensor, "sets"]) -> str:
+    return f"{number(score.mean()):.4g}"

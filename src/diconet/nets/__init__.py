@@ -1,0 +1,1 @@
+"""Networks that serve any problem: splits divide a set, merges put partial answers together."""

@@ -1,0 +1,131 @@
+"""The network for anyone's task: which parts it gets follows from what the task says of itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import torch
+from torch import nn
+
+from diconet.core.leaf_solver import LeafSolver
+from diconet.core.model import DiCoNet
+from diconet.core.noise import phase_generator
+from diconet.core.task import Task
+from diconet.core.tree import Growth
+from diconet.nets.encoder import Inputs
+from diconet.nets.general_split import GeneralSplit
+from diconet.nets.one_cut import OneCutSplit
+from diconet.nets.order import OrderMerge
+from diconet.nets.path import PathMerge
+from diconet.nets.subset import SubsetMerge
+from diconet.nets.value import ValueMerge
+
+Answer = Literal["partition", "subset", "order", "path", "number", "label"]
+
+_LOOK = (32, 20)
+"""How many sets of how many items are drawn to see what a task's inputs look like."""
+
+
+_LEAF = 16
+"""Sets to be ordered are halved until they are no larger than this."""
+
+
+def network_for(
+    task: Task,
+    *,
+    depth: int | None = None,
+    split: Literal["coins", "cut"] | None = None,
+    rounds: int = 1,
+    noise: int | None = None,
+    near: int = 0,
+    width: int = 32,
+    num_layers: int = 5,
+) -> DiCoNet:
+    """A network, still untrained, for what a task says its answer is.
+
+    A task may have these attributes beside `num_features`, `sample` and `reward`:
+
+    - `answer`: "partition" (the default), "subset", "order", "path", "number" or "label";
+    - `num_parts`: how many parts a partition has at most (2 where it says nothing);
+    - `num_labels`: how many labels there are; `per_item`: a number or label for every item;
+    - `one_cut`: True where parts lie side by side, so that a cut is one place along one direction
+      (sequences are cut so anyway); `cut_along`: the features that may be directions;
+    - `exchangeable`: False where the two sides of a cut mean different things;
+    - `ordered`: items are a sequence, whose order matters;
+    - `leaf_solver`: a callable that answers a small set, so that the split learns to divide for it;
+    - `depth`: how many cuts deep trees are.
+
+    `depth`, `split` ("coins" or one "cut"), `rounds` (looks at a set per decision), `noise` (random
+    channels), `near` (nearest neighbours an item sees where there are no relations), `width` and
+    `num_layers` override what would follow from these.
+    """
+    kind = _kind_of(task)
+    look = task.sample(*_LOOK, rng=phase_generator("look", 0))
+    inputs = Inputs.of(look, ordered=bool(getattr(task, "ordered", False)))
+    if noise is None:
+        noise = 2 if inputs.edge_features is not None or near else 0
+    net: dict[str, Any] = {**vars(inputs), "noise": noise, "near": near, "width": width}
+    net["num_layers"] = num_layers
+    if split is None:
+        one_cut = bool(getattr(task, "one_cut", inputs.ordered and kind == "partition"))
+        split = "cut" if one_cut else "coins"
+    return DiCoNet(
+        _split(task, kind, split, net, rounds),
+        _merge(task, kind, look, net, rounds),
+        _growth(task, kind, depth),
+    )
+
+
+def _kind_of(task: Task) -> Answer:
+    kind: Answer = getattr(task, "answer", "partition")
+    if kind not in get_args(Answer):
+        raise ValueError(f"answer must be one of {', '.join(get_args(Answer))}; got {kind!r}.")
+    return kind
+
+
+def _split(
+    task: Task, kind: Answer, split: Literal["coins", "cut"], net: dict[str, Any], rounds: int
+) -> nn.Module:
+    if split == "cut":
+        return OneCutSplit(along=getattr(task, "cut_along", None), **net)
+    even = kind == "partition" and bool(getattr(task, "exchangeable", True))
+    return GeneralSplit(rounds=rounds, centred=even and net["edge_features"] is not None, **net)
+
+
+def _growth(task: Task, kind: Answer, depth: int | None) -> Growth:
+    if depth is None:
+        depth = getattr(task, "depth", None)
+    if depth is not None:
+        return Growth(depth=depth)
+    if kind == "partition":
+        return Growth(depth=max(1, math.ceil(math.log2(getattr(task, "num_parts", 2)))))
+    if kind == "order":
+        return Growth(halve_to=_LEAF)
+    return Growth(depth=0 if kind == "path" else 1)
+
+
+def _merge(
+    task: Any, kind: Answer, look: Any, net: dict[str, Any], rounds: int
+) -> nn.Module | None:
+    solver = getattr(task, "leaf_solver", None)
+    if solver is not None:
+        return LeafSolver(solver)
+    if kind == "partition":
+        return None
+    if kind == "subset":
+        return SubsetMerge(rounds=rounds, **net)
+    if kind == "order":
+        return OrderMerge(**net)
+    if kind == "path":
+        return PathMerge(**net)
+    per_item = bool(getattr(task, "per_item", False))
+    if kind == "label":
+        return ValueMerge(num_labels=getattr(task, "num_labels", 2), per_item=per_item, **net)
+    known = look.items
+    if getattr(task, "oracle", None) is not None:
+        known = task.oracle(look).values.to(torch.float64)
+    scale = float(known.std(correction=0)) or 1.0
+    return ValueMerge(
+        per_item=per_item, target_scale=scale, target_centre=float(known.mean()), **net
+    )

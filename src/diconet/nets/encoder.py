@@ -1,0 +1,230 @@
+"""The general network over a set: what every split and merge for anyone's task is built on.
+
+Each layer is residual and layer-normalised and sees an item, the mean and the maximum over its set,
+and, where items are related, the mean over neighbours. So it costs no more than items and edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from diconet.core.relations import Relations
+from diconet.core.segments import segment_sum
+from diconet.core.sets import SetBatch
+from diconet.nets.signals import degrees, near_features, near_relations, noise_channels, ranks
+
+_MOST_RANKED = 8
+"""Beyond this many features, ranks are left out: one sort per feature and layer adds up."""
+
+_LARGEST = 8.0
+"""Standardised inputs are held to this size, so that an outlier cannot blow up a network."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the sets of a task look like: how many numbers of which kind, and their usual scale.
+
+    `ordered` sets are sequences: an item then sees its place and the items before and after it.
+    """
+
+    num_features: int
+    num_context: int = 0
+    edge_features: int | None = None
+    directed: bool = False
+    ordered: bool = False
+    scale: Sequence[float] | None = None
+    centre: Sequence[float] | None = None
+
+    @classmethod
+    def of(cls, sets: SetBatch, *, ordered: bool = False) -> Inputs:
+        """Read off a sample of the task's sets."""
+        edges = sets.relations
+        usual = sets.items.double()
+        spread = usual.std(0, correction=0)
+        spread = torch.where(spread > 0, spread, 1)
+        if float(spread.max() / spread.min()) < 3:  # the same unit: keep shapes as they are
+            spread = spread.square().mean().sqrt().expand_as(spread)
+        return cls(
+            sets.num_features,
+            sets.context.shape[1],
+            None if edges is None else edges.num_features,
+            edges is not None and not edges.symmetric,
+            ordered,
+            tuple(spread.tolist()),
+            tuple(usual.mean(0).tolist()),
+        )
+
+
+def segment_peak(
+    values: Float[Tensor, "rows features"], sizes: Int[Tensor, "sets"], owner: Int[Tensor, "rows"]
+) -> Float[Tensor, "sets features"]:
+    """Largest value of each segment and feature, with gradient; zero where it is empty."""
+    if values.device.type in ("cpu", "cuda"):
+        peak = torch.segment_reduce(values, "max", lengths=sizes, axis=0, unsafe=True)
+    else:
+        start = values.new_full((len(sizes), values.shape[1]), -torch.inf)
+        index = owner[:, None].expand_as(values)
+        peak = start.scatter_reduce(0, index, values, "amax", include_self=False)
+    return torch.where((sizes > 0)[:, None], peak, 0) if bool((sizes == 0).any()) else peak
+
+
+class SetEncoder(nn.Module):
+    """A vector per item that knows its set: `extra` numbers per item may be given beside it.
+
+    With `noise`, items get that many random channels, which tell apart what looks alike: by the
+    sets' seeds or, without seeds, by the items' places. With `near`, sets that have no relations
+    get those of every item to that many nearest neighbours.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_context: int = 0,
+        edge_features: int | None = None,
+        directed: bool = False,
+        ordered: bool = False,
+        scale: Sequence[float] | None = None,
+        centre: Sequence[float] | None = None,
+        extra: int = 0,
+        noise: int = 0,
+        near: int = 0,
+        width: int = 32,
+        num_layers: int = 5,
+    ) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"num_layers must be at least 1; got {num_layers}.")
+        inputs = Inputs(num_features, num_context, edge_features, directed, ordered, scale, centre)
+        self.config = {**vars(inputs), "extra": extra, "noise": noise, "near": near}
+        self.config |= {"width": width, "num_layers": num_layers}
+        self.inputs, self.noise, self.width = inputs, noise, width
+        ones, zeros = [1.0] * num_features, [0.0] * num_features
+        self.register_buffer("unit", torch.tensor(list(scale or ones), dtype=torch.float64))
+        self.register_buffer("origin", torch.tensor(list(centre or zeros), dtype=torch.float64))
+        self.near = near if edge_features is None else 0
+        if self.near:
+            edge_features, directed = near_features(num_features), True
+        related = edge_features is not None
+        ranked = num_features if num_features <= _MOST_RANKED else 0
+        per_item = (
+            2 * num_features + ranked + noise * (1 + related) + extra + 2 * related + 2 * ordered
+        )
+        self.enter = nn.Linear(per_item, width)
+        self.enter_set = nn.Linear(num_features + 2 + num_context, width, bias=False)
+        self.layers = nn.ModuleList(
+            _Layer(width, edge_features, directed, ordered) for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(width)  # what reads the vectors begins with moderate numbers
+
+    def forward(
+        self,
+        sets: SetBatch,
+        seeds: Int[Tensor, "sets"] | None = None,
+        extra: Float[Tensor, "items extra"] | None = None,
+    ) -> Float[Tensor, "items width"]:
+        if self.near:
+            unit = self.get_buffer("unit")
+            sets = replace(sets, relations=near_relations(sets, self.near, unit))
+        elif self.inputs.edge_features is not None and sets.relations is None:
+            sets = replace(sets, relations=Relations.none(sets.sizes, self.inputs.edge_features))
+        per_item, per_set = self._signals(sets, seeds)
+        if extra is not None:
+            per_item = torch.cat([per_item, extra], 1)
+        hidden = F.relu(self.enter(per_item) + self.enter_set(per_set).index_select(0, sets.owner))
+        ends = None if sets.relations is None else sets.relations.rows(sets.offsets)
+        for layer in self.layers:
+            hidden = layer(hidden, sets, ends)
+        return self.norm(hidden)
+
+    def _signals(
+        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+    ) -> tuple[Float[Tensor, "items per_item"], Float[Tensor, "sets per_set"]]:
+        """What enters: items by the task's usual scale and by the node's own, and its numbers."""
+        dtype = self.enter.weight.dtype
+        usual = ((sets.items - self.get_buffer("origin")) / self.get_buffer("unit")).to(
+            sets.items.dtype
+        )
+        mean = sets.mean(usual)
+        centred = usual - mean[sets.owner]
+        spread = sets.mean(centred.square().mean(1, keepdim=True)).sqrt()
+        local = centred / torch.where(spread > 1e-9, spread, 1)[sets.owner]
+        parts = [usual, local]
+        if sets.num_features <= _MOST_RANKED:
+            parts.append(ranks(sets))
+        if self.inputs.edge_features is not None or self.near:
+            parts.append(degrees(sets))
+        if self.inputs.ordered:
+            place = (sets.position + 0.5) / sets.sizes[sets.owner] - 0.5
+            parts.append(torch.stack([place, torch.cos(torch.pi * place)], 1))
+        if self.noise:
+            parts.append(noise_channels(sets, seeds, self.noise))
+        size = sets.sizes.clamp(min=1).to(mean.dtype).log()[:, None] / 4
+        depth = spread.clamp(min=1e-6).log() / 4
+        per_set = torch.cat([mean, depth, size, sets.context], 1)
+        clamped = [part.to(dtype).clamp(-_LARGEST, _LARGEST) for part in parts]
+        return torch.cat(clamped, 1), per_set.to(dtype).clamp(-_LARGEST, _LARGEST)
+
+
+class _Layer(nn.Module):
+    """h + ReLU(LayerNorm(W [own, set mean, set maximum, neighbours' mean]))."""
+
+    def __init__(
+        self, width: int, edge_features: int | None, directed: bool, ordered: bool
+    ) -> None:
+        super().__init__()
+        self.own = nn.Linear(width, width)
+        self.shared = nn.Linear(2 * width, width, bias=False)
+        self.norm = nn.LayerNorm(width)
+        ways = 0 if edge_features is None else 1 + directed
+        self.near = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(ways))
+        gated = bool(edge_features)
+        self.gate = nn.Linear(edge_features, width) if gated and edge_features else None
+        self.beside = nn.Linear(2 * width, width, bias=False) if ordered else None
+
+    def forward(
+        self,
+        hidden: Float[Tensor, "items width"],
+        sets: SetBatch,
+        ends: tuple[Int[Tensor, "edges"], Int[Tensor, "edges"]] | None,
+    ) -> Float[Tensor, "items width"]:
+        pooled = torch.cat([sets.mean(hidden), segment_peak(hidden, sets.sizes, sets.owner)], 1)
+        total = self.own(hidden) + self.shared(pooled).index_select(0, sets.owner)
+        if self.near and ends is not None:
+            total = total + self._neighbours(hidden, sets, ends)
+        if self.beside is not None:
+            total = total + self.beside(_beside(hidden, sets))
+        return hidden + F.relu(self.norm(total))
+
+    def _neighbours(
+        self,
+        hidden: Float[Tensor, "items width"],
+        sets: SetBatch,
+        ends: tuple[Int[Tensor, "edges"], Int[Tensor, "edges"]],
+    ) -> Float[Tensor, "items width"]:
+        assert sets.relations is not None
+        gate = None
+        if self.gate is not None:
+            gate = torch.sigmoid(self.gate(sets.relations.features.to(hidden.dtype)))
+        total = torch.zeros_like(hidden)
+        for linear, (away, here) in zip(self.near, (ends, ends[::-1]), strict=False):
+            message = linear(hidden).index_select(0, away)
+            if gate is not None:
+                message = message * gate
+            count = torch.bincount(here, minlength=len(hidden)).clamp(min=1)
+            total = total + segment_sum(message, here, len(hidden)) / count[:, None]
+        return total
+
+
+def _beside(hidden: Float[Tensor, "items width"], sets: SetBatch) -> Float[Tensor, "items both"]:
+    """What the items before and after have, zero at the ends of a sequence."""
+    first = (sets.position == 0)[:, None]
+    last = (sets.position == sets.sizes[sets.owner] - 1)[:, None]
+    before = torch.where(first, 0, hidden.roll(1, 0))
+    after = torch.where(last, 0, hidden.roll(-1, 0))
+    return torch.cat([before, after], 1)

@@ -1,0 +1,144 @@
+"""A coin for every item, from a graph network over the items of each set (eq. fr3)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from diconet.core.coin import coin_cut
+from diconet.core.segments import ragged_arange
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Cut
+from diconet.nets.padding import padded_rows, similar_sizes
+
+_OF_OTHERS = 4
+"""Operators other than the identity."""
+
+
+class GraphLayer(nn.Module):
+    """Mixes each item's features with those of the others through five operators.
+
+    Identity, the kernel, its degrees, the mean, and a similarity that the layer learns:
+    A(h, h') = f(h) . f(h') with f one linear map and a ReLU, which is symmetric as the paper asks.
+    Because it is an inner product, the sum over the items is taken first, and its cost grows with
+    the number of items rather than with its square. Half of the new features pass a nonlinearity,
+    half stay linear; all are standardised within their set.
+    """
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.similarity = nn.Linear(inputs, width)
+        self.own = nn.Linear(inputs, width)  # identity
+        self.others = nn.Linear(inputs, _OF_OTHERS * width, bias=False)
+
+    def forward(
+        self,
+        h: Float[Tensor, "sets size inputs"],
+        kernel: Float[Tensor, "sets size size"],
+        degree: Float[Tensor, "sets size 1"],
+        share: Float[Tensor, "sets size 1"],
+    ) -> Float[Tensor, "sets size width"]:
+        """The next features. `share` is one over the size of the set, and 0 at padding.
+
+        `kernel` and `degree` are over the size of the set, too.
+        """
+        around = h * share
+        alike = F.relu(self.similarity(h))
+        by_kernel, by_degree, by_mean, by_similar = self.others.weight.t().chunk(_OF_OTHERS, 1)
+        # Features are mixed before they are summed, so that nothing wider than they are is kept.
+        mixed = self.own(h) + torch.baddbmm(degree * (h @ by_degree), kernel, h @ by_kernel)
+        mixed = mixed + around.sum(1, keepdim=True) @ by_mean
+        summed = alike.transpose(1, 2) @ around @ by_similar / alike.shape[2]
+        mixed = torch.baddbmm(mixed, alike, summed)
+        bent, straight = mixed.chunk(2, 2)
+        out = torch.cat([F.relu(bent), straight], 2)
+        centred = out - (out * share).sum(1, keepdim=True)
+        variance = (centred.square() * share).sum(1, keepdim=True)
+        return centred * torch.rsqrt(variance + 1e-5)
+
+
+class GraphNet(nn.Module):
+    """Layers over the complete graph of each set, with weights exp(-|x - x'|^2 / sigma^2).
+
+    Distances are scaled so that the largest of a set is sqrt(2). The work is dense within a set
+    and batched over sets of similar size, so it never grows with the square of all items.
+    """
+
+    def __init__(
+        self, num_features: int, outputs: int, width: int, num_layers: int, sigma: float
+    ) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"num_layers must be at least 1; got {num_layers}.")
+        if width % 2:
+            raise ValueError(f"width must be even; got {width}.")
+        if not sigma > 0:
+            raise ValueError(f"sigma must be above 0; got {sigma}.")
+        self.sigma = sigma
+        self.layers = nn.ModuleList(
+            GraphLayer(width if r else num_features, width) for r in range(num_layers)
+        )
+        self.head = nn.Linear(width, outputs)
+
+    def forward(self, sets: SetBatch) -> Float[Tensor, "items outputs"]:
+        """The outputs of every item."""
+        parts, rows = [], []
+        # Groups that fit the cache are faster than one large block.
+        for which in similar_sizes(sets.sizes, slack=1.15, most_pairs=2**19):
+            packed, there = padded_rows(sets, which)
+            here = there[:, :, None].to(sets.items.dtype)
+            parts.append(self._dense(sets.items[packed] * here, here)[there])
+            rows.append(packed[there])
+        out = torch.cat(parts)
+        order = torch.cat(rows)
+        return torch.zeros_like(out).index_copy(0, order, out)
+
+    def _dense(
+        self, x: Float[Tensor, "sets size features"], here: Float[Tensor, "sets size 1"]
+    ) -> Float[Tensor, "sets size outputs"]:
+        share = here / here.sum(1, keepdim=True)
+        x = (x - (x * share).sum(1, keepdim=True)) * here
+        # The items may be in double precision, of use only until they are centred.
+        dtype = self.head.weight.dtype
+        x, here, share = x.to(dtype), here.to(dtype), share.to(dtype)
+        gram = x @ x.transpose(1, 2)
+        norm = gram.diagonal(dim1=1, dim2=2)
+        both = here @ here.transpose(1, 2)
+        square = (norm[:, :, None] + norm[:, None] - 2 * gram).clamp(min=0) * both
+        largest = square.amax((1, 2), keepdim=True).clamp(min=1e-20)
+        scale = torch.sqrt(2 / largest)
+        kernel = torch.exp(-square * scale.square() / self.sigma**2) * both
+        kernel = kernel * share.amax(1, keepdim=True)
+        degree = kernel.sum(2, keepdim=True)
+        h = x * scale
+        for layer in self.layers:
+            h = layer(h, kernel, degree, share)
+        return self.head(h)
+
+
+class GraphSplit(nn.Module):
+    """A coin for every item, whose bias a graph network finds; 20 layers of 32 in the paper."""
+
+    def __init__(
+        self, num_features: int, width: int = 32, num_layers: int = 20, sigma: float = 0.5
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "num_features": num_features,
+            "width": width,
+            "num_layers": num_layers,
+            "sigma": sigma,
+        }
+        self.net = GraphNet(num_features, 1, width, num_layers, sigma)
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        return coin_cut(sets, self.net(sets).squeeze(1), seeds)
+
+    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
+        """Cuts of `sets.repeat(times)` from one look at each set, `times` seeds for each."""
+        times = len(seeds) // len(sets)
+        which = torch.arange(len(sets), device=seeds.device).repeat_interleave(times)
+        rows = ragged_arange(sets.offsets[which], sets.sizes[which])
+        return coin_cut(sets.repeat(times), self.net(sets).squeeze(1)[rows], seeds)

@@ -1,0 +1,104 @@
+"""What the general merges share: a node's items as its halves handed them up, with their edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diconet.core.answers import Sequences
+from diconet.core.noise import mix
+from diconet.core.relations import Relations
+from diconet.core.segments import index_of
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Level, halves, joined
+
+MERGE_SALT = 0x5EED
+"""Sets a merge's draws apart from those of the split at the same node."""
+
+HAND_FEATURES = 2
+"""Numbers per handed-up item: the half it came from (-1, 1, or 0 at a leaf); is it at a leaf."""
+
+
+@dataclass(frozen=True, eq=False)
+class Handed:
+    """The items that the nodes of a level have to merge: the first half's, then the second's.
+
+    `origin` says which row of the level's own sets or, counted on from there, of the answers below
+    each one was. `half` is 0 or 1; at a leaf all items are in half 0.
+    """
+
+    sets: SetBatch
+    origin: Int[Tensor, "items"]
+    half: Int[Tensor, "items"]
+    is_leaf: Float[Tensor, "items"]
+    seeds: Int[Tensor, "nodes"] | None
+
+    @classmethod
+    def of(cls, level: Level, below: SetBatch | None) -> Handed:
+        """Lines up what a level has to merge."""
+        pairs, origin = halves(level, below)
+        node = joined(pairs)
+        node = replace(node, relations=_edges_among(level.sets, node))
+        leaf = level.is_leaf[node.owner].to(node.items.dtype)
+        seeds = None if level.seeds is None else mix(level.seeds, MERGE_SALT)
+        return cls(node, origin, pairs.owner % 2, leaf, seeds)
+
+    def signals(self, dtype: torch.dtype) -> Float[Tensor, "items 2"]:
+        """The numbers per item that say where it comes from."""
+        sign = (2 * self.half - 1) * (1 - self.is_leaf)
+        return torch.stack([sign, self.is_leaf], 1).to(dtype)
+
+    def from_below(
+        self, level: Level, values: Float[Tensor, "rows *features"], fill: float = 0.0
+    ) -> Float[Tensor, "items *features"]:
+        """Values of the answers below, item by item; `fill` where an item is a leaf's own."""
+        own = level.sets.num_items
+        lower = self.origin >= own
+        out = values.new_full((self.sets.num_items, *values.shape[1:]), fill)
+        return out.index_copy(0, index_of(lower), values[self.origin[lower] - own])
+
+
+def _edges_among(own: SetBatch, node: SetBatch) -> Relations | None:
+    """The edges between the handed-up items of each node; `own` are the nodes' whole sets."""
+    if own.relations is None:
+        return None
+    # an item of the roots is in one node of a level at most, so its index tells its row
+    span = int(own.index.max()) + 1 if own.num_items else 1
+    place, home = own.index.new_full((2, span), -1)
+    place[node.index] = node.position
+    home[node.index] = node.owner
+    return own.relations.moved(place[own.index], home[own.index], len(own), own.offsets)
+
+
+def add_by_root(
+    level: Level,
+    values: Float[Tensor, "items"],
+    owner: Int[Tensor, "items"],
+    before: Float[Tensor, "roots"] | None,
+) -> Float[Tensor, "roots"]:
+    """Values of items (each in a node) added up over each root, on top of those below."""
+    total = values.new_zeros(len(level.roots)).index_add(0, level.example[owner], values)
+    return total if before is None else before + total
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Items that every node hands up, in order; what they were drawn with; how likely a target is.
+
+    `draw_log_prob` is the log-probability of all of a root's draws so far; `survival` that of each
+    handed-up item to have been kept this far.
+    """
+
+    roots: SetBatch
+    sets: SetBatch
+    draw_log_prob: Float[Tensor, "roots"] | None = None
+    log_prob: Float[Tensor, "roots"] | None = None
+    survival: Float[Tensor, "items"] | None = None
+
+    @property
+    def solution(self) -> Sequences:
+        """The chosen items as places within the roots."""
+        return Sequences.from_answer(self.sets, self.roots)

@@ -1,0 +1,300 @@
+"""One decision per node: a direction and a place to cut, out of many, scored by a network.
+
+The policy gradient then has one draw per node to give credit to, not one per item, and every cut
+is that of a line, of a sequence or of a sweep over a graph. It costs n log n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diconet.core.noise import gumbel, mix
+from diconet.core.segments import (
+    segment_argmax,
+    segment_logsumexp,
+    segment_sort,
+)
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Cut
+from diconet.nets.encoder import SetEncoder
+from diconet.nets.signals import normals, smoothed
+
+_AXES = 4
+"""At most this many features are directions of their own."""
+
+_AT_ONCE = 200_000
+"""Beyond this many candidates, one direction is scored after the other, to save memory."""
+
+_SUMMARY = 6
+"""Numbers of a candidate that do not depend on how many features the items have."""
+
+
+class OneCutSplit(nn.Module):
+    """Cuts each set at one place along one direction.
+
+    Directions are the features themselves, random ones and, on a graph, random numbers smoothed
+    over edges; of a sequence there is only its own order. A candidate is judged by the sizes of
+    its sides, the gap it lies in, what of the spread it explains, the sums of each feature on
+    both sides, and the edges it cuts. `many` draws several cuts from one look. With `along`, the
+    features of these numbers are the only directions.
+    """
+
+    general = True
+    """Networks with this split are trained by `general_loss` unless told otherwise."""
+
+    def __init__(
+        self, directions: int = 8, along: Sequence[int] | None = None, **encoder: Any
+    ) -> None:
+        super().__init__()
+        if directions < 1:
+            raise ValueError(f"directions must be at least 1; got {directions}.")
+        encoder = {**encoder, "num_layers": min(encoder.get("num_layers", 2), 2), "noise": 0}
+        encoder.pop("extra", None)
+        self.encoder = SetEncoder(**encoder)
+        self.config = {**self.encoder.config, "directions": directions}
+        self.config["along"] = self.along = None if along is None else list(along)
+        self.config.pop("extra")
+        self.directions = directions
+        width, features = self.encoder.width, self.encoder.inputs.num_features
+        per_candidate = _SUMMARY + 4 * features
+        self.judge = nn.Linear(per_candidate, 2 * width)
+        self.judge_set = nn.Linear(width, 2 * width, bias=False)
+        self.judge_ends = nn.Linear(2 * width, 2 * width, bias=False)
+        self.score = nn.Sequential(
+            nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 1, bias=False)
+        )
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        sweeps, score = self._look(sets, seeds)
+        return self._cut(sets, sweeps, score, seeds)
+
+    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
+        """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
+        times = len(seeds) // len(sets)
+        sweeps, score = self._look(sets, seeds[::times])
+        cuts = [
+            self._cut(sets, sweeps, score, each.contiguous())
+            for each in seeds.reshape(-1, times).unbind(1)
+        ]
+        sides = torch.stack([cut.side for cut in cuts], 1)
+        copies = sets.with_items(sides.to(sets.items.dtype)).unpack()
+        side = torch.cat([copy.T.flatten() for copy in copies]) > 0
+        return Cut(side, torch.stack([cut.log_prob for cut in cuts], 1).flatten())
+
+    def _look(
+        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+    ) -> tuple[_Sweeps, Float[Tensor, "candidates"]]:
+        along, hidden = self._along(sets, seeds), self.encoder(sets, seeds)
+        sweeps = _Sweeps.of(sets, along, self.encoder.get_buffer("unit"))
+        if sets.num_items * along.shape[1] <= _AT_ONCE:
+            return sweeps, self._scores(sweeps, hidden)
+        one_by_one = (sweeps.only(way) for way in range(along.shape[1]))
+        return sweeps, torch.cat([self._scores(sweep, hidden) for sweep in one_by_one])
+
+    def _scores(
+        self, sweeps: _Sweeps, hidden: Float[Tensor, "items width"]
+    ) -> Float[Tensor, "candidates"]:
+        total = self.judge(sweeps.numbers().to(hidden.dtype))
+        whole = self.judge_set(sweeps.sets.mean(hidden))
+        total = total + whole.index_select(0, sweeps.owner)
+        if self.encoder.inputs.ordered:
+            ends = torch.cat([hidden[sweeps.before], hidden[sweeps.after]], 1)
+            total = total + self.judge_ends(ends)
+        return self.score(total).squeeze(1)
+
+    def _cut(
+        self,
+        sets: SetBatch,
+        sweeps: _Sweeps,
+        score: Float[Tensor, "candidates"],
+        seeds: Int[Tensor, "sets"] | None,
+    ) -> Cut:
+        drawn = score.detach()
+        if seeds is not None:
+            drawn = drawn + gumbel(mix(mix(seeds, 21)[sweeps.owner], sweeps.number))
+        best = segment_argmax(drawn, sweeps.owner, len(sets))
+        some = best < len(score)  # a set of one item has no candidate
+        best = best.clamp(max=max(len(score) - 1, 0))
+        side = torch.zeros(sets.num_items, dtype=torch.bool, device=sets.index.device)
+        log_prob = score.new_zeros(len(sets))
+        if len(score):
+            side = sweeps.side(sets, best) & some[sets.owner]
+            chance = score - segment_logsumexp(score, sweeps.owner, len(sets))[sweeps.owner]
+            log_prob = torch.where(some, chance[best], 0.0)
+        return Cut(side, log_prob)
+
+    def _along(
+        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+    ) -> Float[Tensor, "items directions"]:
+        """Each item's place along every direction."""
+        if self.encoder.inputs.ordered:
+            return sets.position[:, None].double()
+        if seeds is None:
+            seeds = mix(sets.sizes, 0)
+        unit = self.encoder.get_buffer("unit")
+        usual = sets.items.double() / unit
+        if self.along is not None:
+            return usual[:, torch.tensor(self.along, device=usual.device)]
+        axes = usual[:, :_AXES]
+        rest = max(self.directions - axes.shape[1], 0)
+        if sets.relations is not None:
+            return torch.cat([axes, smoothed(sets, seeds, rest)], 1)
+        if sets.num_features == 1:  # a line has one direction only, but sums may part in any order
+            chance = mix(mix(seeds, 7)[sets.owner], sets.position)
+            return torch.cat([axes, normals(chance, rest).double()], 1)
+        draws = normals(mix(seeds, 5), rest * sets.num_features).double()
+        ways = draws.reshape(len(sets), rest, sets.num_features)
+        centred = usual - sets.mean(usual)[sets.owner]
+        return torch.cat([axes, torch.einsum("if,irf->ir", centred, ways[sets.owner])], 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """What the numbers of all candidates are measured against, set by set."""
+
+    centred: Float[Tensor, "items features"]
+    size: Float[Tensor, "items features"]
+    spread: Float[Tensor, "sets features"]
+    mass: Float[Tensor, "sets features"]
+
+    @classmethod
+    def of(cls, sets: SetBatch, unit: Float[Tensor, "features"]) -> _Moments:
+        """Of items in the task's usual unit."""
+        usual = sets.items.double() / unit
+        centred, size = usual - sets.mean(usual)[sets.owner], usual.abs()
+        spread = sets.sum(centred.square()).clamp(min=1e-12)
+        return cls(centred, size, spread, sets.sum(size).clamp(min=1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sweeps:
+    """All candidates: after each item but the last, along each direction, set by set.
+
+    `order` are the rows sorted along each direction; `before` and `after` the rows beside a cut.
+    """
+
+    sets: SetBatch
+    moments: _Moments
+    along: Float[Tensor, "items directions"]
+    order: Int[Tensor, "directions items"]
+    place: Int[Tensor, "candidates"]
+    owner: Int[Tensor, "candidates"]
+    way: Int[Tensor, "candidates"]
+    number: Int[Tensor, "candidates"]
+
+    @classmethod
+    def of(
+        cls,
+        sets: SetBatch,
+        along: Float[Tensor, "items directions"],
+        unit: Float[Tensor, "features"],
+    ) -> _Sweeps:
+        """Sorts every set along every direction."""
+        ways = along.shape[1]
+        order = torch.stack([segment_sort(one, sets.owner) for one in along.unbind(1)])
+        cuts = (sets.position < sets.sizes[sets.owner] - 1).nonzero().squeeze(1)
+        place = cuts.repeat(ways)
+        way = torch.arange(ways, device=cuts.device).repeat_interleave(len(cuts))
+        number = sets.position[place] * ways + way
+        owner, moments = sets.owner[place], _Moments.of(sets, unit)
+        return cls(sets, moments, along, order, place, owner, way, number)
+
+    def only(self, way: int) -> _Sweeps:
+        """The candidates along one direction."""
+        cuts = slice(0, len(self.place) // len(self.order))  # the places are the same along each
+        return replace(
+            self,
+            along=self.along[:, way : way + 1],
+            order=self.order[way : way + 1],
+            place=self.place[cuts],
+            owner=self.owner[cuts],
+            way=self.way[cuts],
+            number=self.number[cuts] + way,
+        )
+
+    @property
+    def before(self) -> Int[Tensor, "candidates"]:
+        """The row just before each cut."""
+        return self.order[self.way, self.place]
+
+    @property
+    def after(self) -> Int[Tensor, "candidates"]:
+        """The row just after each cut."""
+        return self.order[self.way, self.place + 1]
+
+    def side(self, sets: SetBatch, chosen: Int[Tensor, "sets"]) -> Tensor:
+        """Which items lie beyond the chosen candidate of their set."""
+        rank = torch.empty_like(self.order)
+        rank.scatter_(1, self.order, sets.position.expand_as(self.order))
+        mine = rank.gather(0, self.way[chosen][sets.owner][None]).squeeze(0)
+        return mine > sets.position[self.place[chosen]][sets.owner]
+
+    def numbers(self) -> Float[Tensor, "candidates numbers"]:
+        """What a candidate is judged by."""
+        sets, moments = self.sets, self.moments
+        size = sets.sizes[self.owner].double()
+        share = (sets.position[self.place] + 1) / size
+        total = moments.spread[self.owner]
+        apart = self._prefix(moments.centred)  # the sum of what lies before the cut
+        explained = apart.square() / (size * share * (1 - share))[:, None] / total
+        lead = 2 * self._prefix(moments.size) / moments.mass[self.owner] - 1
+        overall = explained.mul(total).sum(1) / total.sum(1)
+        parts = [
+            torch.stack([share - 0.5, (share - 0.5).abs(), overall, *self._gaps()], 1),
+            self._crossing(share)[:, None],
+            explained,
+            lead,
+            lead.abs(),
+            (lead.abs() + 1e-3).log() / 4,
+        ]
+        return torch.cat(parts, 1)
+
+    def _prefix(self, values: Float[Tensor, "items features"]) -> Float[Tensor, "candidates f"]:
+        """Sums over the items up to each cut."""
+        sums = []
+        for order in self.order:
+            run = torch.cumsum(values[order], 0)
+            start = torch.cat([run.new_zeros(1, run.shape[1]), run])[self.sets.offsets[:-1]]
+            sums.append(run - start[self.sets.owner])
+        cuts = self.place[: len(self.place) // max(len(self.order), 1)]
+        return torch.cat([one[cuts] for one in sums])
+
+    def _gaps(self) -> list[Float[Tensor, "candidates"]]:
+        """How wide the gap at the cut is, against the spread, on a log scale; near and wider."""
+        line = self.along.T.gather(1, self.order)
+        first = self.sets.offsets[:-1][self.sets.owner]
+        last = self.sets.offsets[1:][self.sets.owner] - 1
+        reach = (line[:, last] - line[:, first]).clamp(min=1e-12)[self.way, self.place]
+        gaps = []
+        for window in (0, 3):
+            low = torch.maximum(self.place - window, first[self.place])
+            high = torch.minimum(self.place + 1 + window, last[self.place])
+            gap = (line[self.way, high] - line[self.way, low]) / reach
+            gaps.append((gap * self.sets.sizes[self.owner] / (2 * window + 1) + 1e-3).log() / 2)
+        return gaps
+
+    def _crossing(self, share: Float[Tensor, "candidates"]) -> Float[Tensor, "candidates"]:
+        """Edges across the cut, against how many a random cut of these sizes has."""
+        edges = self.sets.relations
+        if edges is None or edges.num_edges == 0:
+            return torch.zeros_like(share)
+        source, target = edges.rows(self.sets.offsets)
+        rank = torch.empty_like(self.order)
+        places = torch.arange(rank.shape[1], device=rank.device)
+        rank.scatter_(1, self.order, places.expand_as(rank))
+        # an edge is open from its first end until just before its second
+        start, end = rank[:, source], rank[:, target]
+        opens = (end - start).sign().to(share.dtype)
+        steps = torch.zeros(self.order.shape, dtype=share.dtype, device=share.device)
+        steps = steps.scatter_add(1, start, opens)
+        # with every edge there both ways, what one end closes is what the other has opened
+        steps = 2 * steps if edges.symmetric else steps.scatter_add(1, end, -opens)
+        open_ = steps.cumsum(1)[self.way, self.place]
+        usual = edges.sizes.clamp(min=1)[self.owner] * 2 * share * (1 - share)
+        return open_ / usual.clamp(min=1e-6) - 1

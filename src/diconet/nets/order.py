@@ -1,0 +1,121 @@
+"""The merge for answers that are orders: two ordered halves interleaved by learned keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from diconet.core.answers import Sequences
+from diconet.core.noise import gumbel, mix, uniform
+from diconet.core.segments import index_of, inverse, offsets_of, owner_of, segment_sort
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Level
+from diconet.nets.encoder import SetEncoder
+from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, add_by_root
+
+_STEEPEST = 10.0
+"""Keys within a node are drawn with at most this far from their mean; beyond, chance is nil."""
+
+
+class OrderMerge(nn.Module):
+    """Puts the heads of two ordered halves against each other until one half is used up.
+
+    Every item of a node gets a key from the node's set; of two heads a and b, a comes first with
+    the chance sigmoid(key b - key a). A leaf's own items are drawn one by one, softmax of minus
+    their keys over those left. From a target, the likelihood is exact: a node's part of the target
+    is the only order from which the root can still reach it.
+    """
+
+    def __init__(self, **encoder: Any) -> None:
+        super().__init__()
+        encoder.pop("extra", None)
+        self.encoder = SetEncoder(extra=HAND_FEATURES, **encoder)
+        self.config = self.encoder.config
+        self.head = nn.Linear(self.encoder.width, 1)
+
+    def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
+        handed = Handed.of(level, None if below is None else below.sets)
+        node = handed.sets
+        key = self.head(self.encoder(node, handed.seeds, handed.signals(torch.float32))).squeeze(1)
+        if target is not None:
+            rank = node.index.new_empty(level.roots.num_items)
+            rank[target.rows(level.roots)] = torch.arange(len(rank), device=rank.device)
+            order = segment_sort(rank[node.index], node.owner)
+        else:
+            order = segment_sort(_times(handed, key.detach()), node.owner)
+        log_prob = _order_log_prob(handed, key, order)
+        answer = node.select(order, node.sizes)
+        if target is not None:
+            before = None if below is None else below.log_prob
+            total = add_by_root(level, log_prob, node.owner, before)
+            return Chosen(level.roots, answer, log_prob=total)
+        if handed.seeds is None:
+            return Chosen(level.roots, answer)
+        before = None if below is None else below.draw_log_prob
+        return Chosen(level.roots, answer, add_by_root(level, log_prob, node.owner, before))
+
+
+def _times(handed: Handed, key: Float[Tensor, "items"]) -> Float[Tensor, "items"]:
+    """When each item comes up: sorting a node's items by it gives the order.
+
+    Two heads race, each with an exponential time of rate exp(-key); who loses keeps its lead, as
+    such times have no memory. So an item's time is the sum of those up to it in its half. Without
+    seeds the smaller key goes first: an item waits for the largest key before it in its half.
+    """
+    node = handed.sets
+    half = 2 * node.owner + handed.half
+    if handed.seeds is None:
+        rank = inverse(torch.argsort(key, stable=True))
+        waits = torch.cummax(half * (len(key) + 1) + rank, 0)[0] - half * (len(key) + 1)
+        return torch.where(handed.is_leaf > 0, rank, waits).double()
+    centred = (key - node.mean(key)[node.owner]).clamp(-_STEEPEST, _STEEPEST).double()
+    chance = mix(handed.seeds[node.owner], node.position)
+    wait = -torch.log(uniform(chance).double()) * torch.exp(centred)
+    total = torch.cumsum(wait, 0)
+    sizes = torch.bincount(half, minlength=2 * len(node))
+    start = torch.cat([total.new_zeros(1), total])[offsets_of(sizes)[:-1]][half]
+    return torch.where(handed.is_leaf > 0, centred - gumbel(chance), total - start)
+
+
+def _order_log_prob(
+    handed: Handed, key: Float[Tensor, "items"], order: Int[Tensor, "items"]
+) -> Float[Tensor, "items"]:
+    """The log-probability of each choice made on the way along an order, item by item."""
+    node, half = handed.sets, handed.half[order]
+    key, leaf = key[order], handed.is_leaf[order] > 0
+    # the head of the other half is the next item in the order that is of that half
+    places = torch.arange(len(order), device=order.device)
+    ahead = torch.stack([_next_of(half == side, places) for side in (0, 1)], 1)
+    other = ahead.gather(1, (1 - half)[:, None]).squeeze(1)
+    end = node.offsets[1:][node.owner]
+    contested = (other < end) & ~leaf
+    rival = key[other.clamp(max=max(len(key) - 1, 0))]
+    log_prob = torch.where(contested, F.logsigmoid(rival - key), 0.0)
+    if bool(leaf.any()):
+        log_prob = log_prob.index_add(0, index_of(leaf), _softmax_in_turn(node, key, leaf))
+    return log_prob
+
+
+def _next_of(mask: Tensor, places: Int[Tensor, "items"]) -> Int[Tensor, "items"]:
+    """The first place from each on at which the mask holds (the number of places where none)."""
+    found = torch.where(mask, places, len(places))
+    return torch.cummin(found.flip(0), 0)[0].flip(0)
+
+
+def _softmax_in_turn(
+    node: SetBatch, key: Float[Tensor, "items"], leaf: Tensor
+) -> Float[Tensor, "leaf_items"]:
+    """The log-probability of every item among those not yet taken before it, at leaves."""
+    rows = index_of(leaf)
+    sizes = torch.bincount(node.owner[rows], minlength=len(node))
+    sizes = sizes[sizes > 0]
+    owner = owner_of(sizes, len(rows))
+    place = torch.arange(len(rows), device=rows.device) - offsets_of(sizes)[:-1][owner]
+    padded = key.new_full((len(sizes), int(sizes.max())), -torch.inf)
+    padded = padded.index_put((owner, place), -key[rows])
+    left = torch.logcumsumexp(padded.flip(1), 1).flip(1)
+    return -key[rows] - left[owner, place]

@@ -1,0 +1,162 @@
+"""The merge for answers that are paths: one item after the other, each chosen by the one before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from diconet.core.answers import Sequences
+from diconet.core.noise import gumbel, mix
+from diconet.core.segments import offsets_of, segment_sort
+from diconet.core.sets import SetBatch, standardise
+from diconet.core.tree import Level
+from diconet.nets.encoder import SetEncoder
+from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, add_by_root
+
+
+class PathMerge(nn.Module):
+    """Points to the next item of a path, step by step: at a leaf to any item that is left, above to
+    either end of what is left of either half.
+
+    A step sees the items it may go to, the last one, the first one, and what lies between the last
+    one and the candidate. So a leaf of n items costs n^2 and a merge of n items n.
+    """
+
+    def __init__(self, **encoder: Any) -> None:
+        super().__init__()
+        encoder.pop("extra", None)
+        self.encoder = SetEncoder(extra=HAND_FEATURES, **encoder)
+        self.config = self.encoder.config
+        width, features = self.encoder.width, self.encoder.inputs.num_features
+        self.towards = nn.Linear(width, width)
+        self.last = nn.Linear(width, width, bias=False)
+        self.first = nn.Linear(width, width, bias=False)
+        self.between = nn.Linear(2 * features + 1, width, bias=False)
+        self.begin = nn.Parameter(torch.zeros(width))
+        self.head = nn.Linear(width, 1, bias=False)
+
+    def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
+        handed = Handed.of(level, None if below is None else below.sets)
+        node = handed.sets
+        hidden = self.encoder(node, handed.seeds, handed.signals(torch.float32))
+        wanted = None if target is None else _wanted(level, node, target)
+        order, log_prob = self._walk(handed, hidden, wanted)
+        answer = node.select(order, node.sizes)
+        owner = torch.arange(len(node), device=order.device)
+        if target is not None:
+            before = None if below is None else below.log_prob
+            return Chosen(level.roots, answer, log_prob=add_by_root(level, log_prob, owner, before))
+        if handed.seeds is None:
+            return Chosen(level.roots, answer)
+        before = None if below is None else below.draw_log_prob
+        return Chosen(level.roots, answer, add_by_root(level, log_prob, owner, before))
+
+    def _walk(
+        self,
+        handed: Handed,
+        hidden: Float[Tensor, "items width"],
+        wanted: Int[Tensor, "items"] | None,
+    ) -> tuple[Int[Tensor, "items"], Float[Tensor, "nodes"]]:
+        """The rows of every node in the order they are visited, and the log-probability of that."""
+        node = handed.sets
+        to, last, first = self.towards(hidden), self.last(hidden), self.first(hidden)
+        points = standardise(node)[0].to(hidden.dtype)
+        state = _Front(handed)
+        order = torch.empty_like(node.index)
+        log_prob = hidden.new_zeros(len(node))
+        at = start = node.offsets[:-1].clamp(max=max(node.num_items - 1, 0))
+        for step in range(int(node.sizes.max()) if len(node) else 0):
+            alive = (node.sizes > step).nonzero().squeeze(1)
+            rows, present = state.candidates(alive)
+            score = to[rows]
+            if step == 0:
+                score = score + self.begin
+            else:
+                gap = points[rows] - points[at[alive]][:, None]
+                far = gap.square().sum(2, keepdim=True).add(1e-12).sqrt()
+                score = score + (last[at[alive]] + first[start[alive]])[:, None]
+                score = score + self.between(torch.cat([gap, gap.abs(), far], 2))
+            logits = self.head(F.relu(score)).squeeze(2).masked_fill(~present, -torch.inf)
+            chances = F.log_softmax(logits, 1)
+            pick = self._pick(handed, chances, alive, step, rows, wanted)
+            log_prob = log_prob.index_add(0, alive, chances.gather(1, pick[:, None]).squeeze(1))
+            gone = rows.gather(1, pick[:, None]).squeeze(1)
+            order[node.offsets[:-1][alive] + step] = gone
+            at = at.index_copy(0, alive, gone)
+            start = at if step == 0 else start
+            state.remove(alive, pick)
+        return order, log_prob
+
+    def _pick(
+        self,
+        handed: Handed,
+        chances: Float[Tensor, "alive slots"],
+        alive: Int[Tensor, "alive"],
+        step: int,
+        rows: Int[Tensor, "alive slots"],
+        wanted: Int[Tensor, "items"] | None,
+    ) -> Int[Tensor, "alive"]:
+        if wanted is not None:
+            goal = wanted[handed.sets.offsets[:-1][alive] + step]
+            return ((rows == goal[:, None]) & torch.isfinite(chances)).long().argmax(1)
+        if handed.seeds is None:
+            return chances.argmax(1)
+        slots = torch.arange(chances.shape[1], device=rows.device)
+        seeds = mix(handed.seeds[alive], step)[:, None].expand(-1, len(slots))
+        return (chances.detach() + gumbel(mix(seeds, slots.expand_as(seeds)))).argmax(1)
+
+
+class _Front:
+    """Where the paths may go next: any item left of a leaf, or the ends of both halves."""
+
+    def __init__(self, handed: Handed) -> None:
+        node = handed.sets
+        half = 2 * node.owner + handed.half
+        sizes = torch.bincount(half, minlength=2 * len(node)).reshape(-1, 2)
+        start = offsets_of(sizes.flatten())[:-1].reshape(-1, 2)
+        self.low, self.high = start.clone(), start + sizes - 1
+        self.leaf = torch.zeros(len(node), dtype=torch.bool, device=half.device)
+        self.leaf[node.owner[handed.is_leaf > 0]] = True
+        most = int(node.sizes[self.leaf].max()) if bool(self.leaf.any()) else 0
+        self.slots = max(most, 4)
+        places = torch.arange(self.slots, device=half.device)
+        self.rows = (start[:, :1] + places).clamp(max=max(node.num_items - 1, 0))
+        self.left = self.leaf[:, None] & (places < node.sizes[:, None])
+
+    def candidates(
+        self, nodes: Int[Tensor, "alive"]
+    ) -> tuple[Int[Tensor, "alive slots"], Bool[Tensor, "alive slots"]]:
+        """Rows that each node's path may go to, and which slots hold one."""
+        low, high = self.low[nodes], self.high[nodes]
+        ends = torch.stack([low[:, 0], low[:, 1], high[:, 0], high[:, 1]], 1)
+        open_ = low <= high
+        longer = low < high  # the only item left of a half is one candidate, not two
+        valid = torch.cat([open_, longer], 1)
+        rows, present = self.rows[nodes], self.left[nodes]
+        inner = ~self.leaf[nodes]
+        rows = rows.clone()
+        rows[inner, :4] = torch.where(valid, ends, ends.clamp(min=0) * 0)[inner]
+        present = present.clone()
+        present[inner, :4] = valid[inner]
+        return rows, present
+
+    def remove(self, nodes: Int[Tensor, "alive"], pick: Int[Tensor, "alive"]) -> None:
+        """Takes out what each node's path went to."""
+        leaf = self.leaf[nodes]
+        self.left[nodes[leaf], pick[leaf]] = False
+        inner = nodes[~leaf]
+        slot = pick[~leaf]
+        side = slot % 2
+        self.low[inner, side] += (slot < 2).long()
+        self.high[inner, side] -= (slot >= 2).long()
+
+
+def _wanted(level: Level, node: SetBatch, target: Sequences) -> Int[Tensor, "items"]:
+    """The rows of every node in the target's order."""
+    rank = node.index.new_empty(level.roots.num_items)
+    rank[target.rows(level.roots)] = torch.arange(len(rank), device=rank.device)
+    return segment_sort(rank[node.index], node.owner)

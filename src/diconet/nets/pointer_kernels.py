@@ -1,0 +1,188 @@
+"""The inner loops of the pointer merge, compiled: gates of a GRU, and attention over ragged nodes.
+
+A pass over memory costs more here than its arithmetic, so each kernel makes one. All loops over the
+width vectorise, which a call to the library's tanh would not.
+"""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+from numba import njit
+
+_FAST = {"reassoc", "contract", "arcp", "nsz"}
+"""Liberties that leave infinities and NaN alone."""
+
+_NEVER = np.float32(-1e30)
+"""The score of what must not be chosen."""
+
+_HALF, _ONE, _LIMIT = np.float32(0.5), np.float32(1), np.float32(7.90531110763549805)
+_ODD_6, _ODD_5 = np.float32(-2.76076847742355e-16), np.float32(2.00018790482477e-13)
+_ODD_4, _ODD_3 = np.float32(-8.60467152213735e-11), np.float32(5.12229709037114e-08)
+_ODD_2, _ODD_1 = np.float32(1.48572235717979e-05), np.float32(6.37261928875436e-04)
+_ODD_0 = np.float32(4.89352455891786e-03)
+_EVEN_3, _EVEN_2 = np.float32(1.19825839466702e-06), np.float32(1.18534705686654e-04)
+_EVEN_1, _EVEN_0 = np.float32(2.26843463243900e-03), np.float32(4.89352518554385e-03)
+"""A quotient of polynomials that is tanh to the last digits of single precision (as in Eigen)."""
+
+
+@typing.no_type_check
+@njit(inline="always", fastmath=_FAST, error_model="numpy")
+def _tanh(x):
+    x = min(max(x, -_LIMIT), _LIMIT)
+    s = x * x
+    odd = ((((((_ODD_6 * s + _ODD_5) * s + _ODD_4) * s + _ODD_3) * s + _ODD_2) * s) + _ODD_1) * s
+    even = ((_EVEN_3 * s + _EVEN_2) * s + _EVEN_1) * s + _EVEN_0
+    return x * (odd + _ODD_0) / even
+
+
+@typing.no_type_check
+@njit(inline="always", fastmath=_FAST, error_model="numpy")
+def _sigmoid(x):
+    return _HALF + _HALF * _tanh(_HALF * x)
+
+
+@typing.no_type_check
+@njit(cache=True, fastmath=_FAST, error_model="numpy")
+def gru_gates(seen, recalled, before, gates, after) -> None:
+    """One step of a GRU from its two products: reset, update and new in `gates`, and the state.
+
+    All but `before` and `after` have three numbers per row and unit: (rows, 3, width).
+    """
+    rows, width = before.shape
+    for b in range(rows):
+        seen_r, seen_u, seen_n = seen[b, 0], seen[b, 1], seen[b, 2]
+        past_r, past_u, past_n = recalled[b, 0], recalled[b, 1], recalled[b, 2]
+        gate_r, gate_u, gate_n = gates[b, 0], gates[b, 1], gates[b, 2]
+        old, now = before[b], after[b]
+        for h in range(width):
+            gate_r[h] = _sigmoid(seen_r[h] + past_r[h])
+        for h in range(width):
+            gate_u[h] = _sigmoid(seen_u[h] + past_u[h])
+        for h in range(width):
+            gate_n[h] = _tanh(seen_n[h] + gate_r[h] * past_n[h])
+        for h in range(width):
+            now[h] = gate_n[h] + gate_u[h] * (old[h] - gate_n[h])
+
+
+@typing.no_type_check
+@njit(cache=True, fastmath=_FAST, error_model="numpy")
+def gru_gates_backward(grad, recalled, before, gates, d_seen, d_recalled) -> None:
+    """Turns `grad`, that of the new state, into that of the old one, its product left out."""
+    rows, width = before.shape
+    for b in range(rows):
+        reset, update, new = gates[b, 0], gates[b, 1], gates[b, 2]
+        seen_r, seen_u, seen_n = d_seen[b, 0], d_seen[b, 1], d_seen[b, 2]
+        past_r, past_u, past_n = d_recalled[b, 0], d_recalled[b, 1], d_recalled[b, 2]
+        old, down, product = before[b], grad[b], recalled[b, 2]
+        for h in range(width):
+            seen_n[h] = down[h] * (_ONE - update[h]) * (_ONE - new[h] * new[h])
+        for h in range(width):
+            past_n[h] = seen_n[h] * reset[h]
+        for h in range(width):
+            seen_r[h] = past_n[h] * product[h] * (_ONE - reset[h])
+        for h in range(width):
+            seen_u[h] = down[h] * (old[h] - new[h]) * update[h] * (_ONE - update[h])
+        for h in range(width):
+            past_r[h] = seen_r[h]
+        for h in range(width):
+            past_u[h] = seen_u[h]
+        for h in range(width):
+            down[h] *= update[h]
+
+
+@typing.no_type_check
+@njit(inline="always", fastmath=_FAST, error_model="numpy")
+def _score(key, query, weight):
+    total = weight[0] * np.float32(0)
+    for h in range(len(weight)):
+        total += weight[h] * _tanh(key[h] + query[h])
+    return total
+
+
+@typing.no_type_check
+@njit(cache=True, fastmath=_FAST, error_model="numpy")
+def point(
+    keys,
+    key_row,
+    sizes,
+    node,
+    queries,
+    weight,
+    end_key,
+    free,
+    may_end,
+    prob,
+    log_end,
+    best,
+) -> None:
+    """The softmax over each node's free items and the end (eq. ptrnetatt), and its best item.
+
+    Row b asks `queries[b]` about node i = `node[b]`, whose item k has its key in row
+    `key_row[i, k]`.
+    """
+    for b in range(len(node)):
+        i = node[b]
+        end = _score(end_key, queries[b], weight) if may_end else weight[0] * 0 + _NEVER
+        peak, best[b] = end, -1
+        highest = _NEVER
+        for k in range(sizes[i]):
+            if free[i, k]:
+                prob[b, k] = _score(keys[key_row[i, k]], queries[b], weight)
+                if best[b] < 0 or prob[b, k] > highest:
+                    highest, best[b] = prob[b, k], k
+        peak = max(peak, highest)
+        total = np.exp(end - peak)
+        for k in range(sizes[i]):
+            if free[i, k]:
+                prob[b, k] = np.exp(prob[b, k] - peak)
+                total += prob[b, k]
+        for k in range(sizes[i]):
+            prob[b, k] /= total
+        log_end[b] = end - peak - np.log(total)
+
+
+@typing.no_type_check
+@njit(cache=True, fastmath=_FAST, error_model="numpy")
+def point_backward(
+    keys,
+    key_row,
+    sizes,
+    node,
+    queries,
+    weight,
+    end_key,
+    prob,
+    log_end,
+    d_prob,
+    d_log_end,
+    d_keys,
+    d_queries,
+    d_weight,
+    d_end_key,
+) -> None:
+    """Adds the gradients of `point`; an item without probability has none."""
+    width = len(weight)
+    for b in range(len(node)):
+        i = node[b]
+        d_queries[b] = 0
+        along = d_log_end[b]
+        for k in range(sizes[i]):
+            along += prob[b, k] * d_prob[b, k]
+        for k in range(sizes[i] + 1):
+            if k < sizes[i]:
+                slope = prob[b, k] * (d_prob[b, k] - along)
+                if slope == 0:
+                    continue
+                row = key_row[i, k]
+                key, d_key = keys[row], d_keys[row]
+            else:
+                slope = d_log_end[b] - np.exp(log_end[b]) * along
+                key, d_key = end_key, d_end_key
+            for h in range(width):
+                mixed = _tanh(key[h] + queries[b, h])
+                d_weight[h] += slope * mixed
+                inside = slope * weight[h] * (_ONE - mixed * mixed)
+                d_key[h] += inside
+                d_queries[b, h] += inside

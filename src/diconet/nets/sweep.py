@@ -1,0 +1,381 @@
+"""One decision per set: which of many parallel cuts to make (a "sweep"), not a coin for every item.
+
+A policy gradient over one draw per set has far less variance than over one draw per item, and
+finding the candidates takes O(n log n). Every cut is by a line (a hyperplane), at any size and
+scale.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from diconet.core.host import from_host, to_host
+from diconet.core.noise import gumbel, mix
+from diconet.core.segments import (
+    index_of,
+    offsets_of,
+    owner_of,
+    ragged_arange,
+    segment_argmax,
+    segment_logsumexp,
+    segment_max,
+)
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Cut
+from diconet.nets.sweep_kernels import (
+    CUT_FEATURES,
+    LEAVES,
+    OFF_CENTRE,
+    REGRET,
+    REGRETS,
+    sweep_sets,
+)
+
+SHARE_FEATURES = 12
+"""Numbers that describe one way to share a budget between the two sides of a cut."""
+
+_POWERS = (1 / 3, 1 / 2, 2 / 3)
+"""d / (d + 2) for points of intrinsic dimension d = 1, 2, 4: see `_share_features`."""
+
+
+_SHARPNESS = 8.0
+"""Scale of what is learned: thousands of cuts compete, and the best must soon stand out."""
+
+_MANY = 8
+"""From this many leaves on, cuts must be balanced."""
+
+_LOPSIDED = 0.75
+"""How far off the centre (0) such a cut may be; 1 is the end."""
+
+_REGRETTED = 1.0
+"""Log of how much more than the best a cut may cost to be looked at."""
+
+_OUT_OF_REACH = 1e6
+_BLOCK = 65_536
+
+_UNTRAINED_COST_WEIGHT = 50.0
+"""How strongly an untrained split prefers cuts that cost little, per unit of log cost."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The cuts each set may choose from, packed set after set.
+
+    A candidate puts the first `position` items of an order along its direction on the first side;
+    `cost` holds the squared distances to the mean within each of the two sides.
+    """
+
+    features: Float[Tensor, "cuts features"]
+    sizes: Int[Tensor, "sets"]
+    position: Int[Tensor, "cuts"]
+    direction: Int[Tensor, "cuts"]
+    cost: Float[Tensor, "cuts 2"]
+    order: Int[Tensor, "items directions"]
+    start: Int[Tensor, "sets"]
+
+    @cached_property
+    def owner(self) -> Int[Tensor, "cuts"]:
+        """The set of each candidate."""
+        return owner_of(self.sizes, len(self.features))
+
+    def take(self, kept: Int[Tensor, "kept"]) -> Candidates:
+        """Some of the candidates, in ascending order."""
+        return replace(
+            self,
+            features=self.features[kept],
+            sizes=torch.bincount(self.owner[kept], minlength=len(self.sizes)),
+            position=self.position[kept],
+            direction=self.direction[kept],
+            cost=self.cost[kept],
+        )
+
+
+def candidates_of(
+    sets: SetBatch, budget: Float[Tensor, "sets"], *, max_positions: int = 64
+) -> Candidates:
+    """All cuts between neighbours along a few directions of each set.
+
+    In the plane: ten fixed angles; otherwise differences of far-apart points; and always the
+    principal axes and the normals of cuts that lower the squared distances most. Sets of more than
+    `max_positions` items offer the widest gap in each of that many stretches.
+    """
+    found = sweep_sets(
+        to_host(sets.items),
+        to_host(sets.offsets),
+        to_host(budget),
+        max_positions,
+    )
+    features, sizes, position, direction, cost, order = (
+        from_host(part, sets.items) for part in found
+    )
+    return Candidates(features, sizes, position, direction, cost, order, sets.offsets[:-1])
+
+
+class SweepSplit(nn.Module):
+    """Chooses one cut per set, and how the set's budget of leaves is shared between its sides.
+
+    The first number of a set's context is its budget: the leaves it may still become. `share` says
+    who divides it: a second, small network ("learned"), the number of items ("proportional"), or
+    nobody ("halved"). A set without context has no budget and is cut for as long as trees grow.
+
+    Of a set with more than `max_points` items, only that many are looked at; all then go to the
+    nearer of the means of the two sides. Where many leaves are left, neither side gets less than a
+    quarter of them, so that the depth of a tree is of the order of the logarithm of its leaves.
+    """
+
+    def __init__(
+        self,
+        width: int = 64,
+        share: Literal["learned", "proportional", "halved"] = "learned",
+        max_positions: int = 64,
+        max_points: int = 256,
+    ) -> None:
+        super().__init__()
+        if share not in ("learned", "proportional", "halved"):
+            raise ValueError(f"share must be learned, proportional or halved; got {share!r}.")
+        if max_positions < 2:
+            raise ValueError(f"max_positions must be at least 2; got {max_positions}.")
+        if max_points < 2:
+            raise ValueError(f"max_points must be at least 2; got {max_points}.")
+        self.config = {
+            "width": width,
+            "share": share,
+            "max_positions": max_positions,
+            "max_points": max_points,
+        }
+        self.share = share
+        self.max_points = max_points
+        self.max_positions = max_positions
+        self.score = _mlp(CUT_FEATURES, width)
+        self.cost_weights = nn.Parameter(torch.tensor([_UNTRAINED_COST_WEIGHT, 0.0, 0.0, 0.0]))
+        self.shares = _mlp(SHARE_FEATURES, width // 2) if share == "learned" else None
+        self.share_weights = nn.Parameter(torch.ones(2)) if share == "learned" else None
+
+    def candidates(self, sets: SetBatch) -> Candidates:
+        """The cuts to choose from; nothing here is learned."""
+        return candidates_of(sets, _budget(sets), max_positions=self.max_positions)
+
+    def logits(self, candidates: Candidates) -> Float[Tensor, "cuts"]:
+        """How much each candidate is preferred: at first the cheaper it is, then as learned."""
+        regret = candidates.features[:, REGRETS] @ self.cost_weights
+        return _SHARPNESS * self.score(candidates.features).squeeze(1) - regret
+
+    def set_cost_weight(self, weight: float) -> None:
+        """Sets how strongly cuts that cost little now are preferred, per unit of log cost."""
+        with torch.no_grad():
+            self.cost_weights[0] = weight
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        return self._cut(sets, seeds, 1)
+
+    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
+        """Cuts of `sets.repeat(times)` from one look at each set, `times` seeds for each."""
+        return self._cut(sets, seeds, len(seeds) // len(sets))
+
+    def _cut(self, sets: SetBatch, seeds: Int[Tensor, "samples"] | None, times: int) -> Cut:
+        few = _thinned(sets, self.max_points)
+        candidates = self.candidates(few)
+        logits = self._allowed(candidates)
+        chosen, log_prob = _draw(logits, candidates.sizes, times, seeds)
+        if times > 1:
+            sets, few = sets.repeat(times), few.repeat(times)
+        side = sides_of(few, candidates, chosen)
+        if few.num_items < sets.num_items:
+            side = _carried_over(sets, few, side)
+        if sets.context.shape[1] == 0:
+            return Cut(side, log_prob)
+        first, share_log_prob = self._divide(sets, side, candidates, chosen, seeds)
+        both = torch.stack([first, _budget(sets).long() - first], 1)
+        contexts = sets.context[:, None].expand(-1, 2, -1).clone()
+        contexts[:, :, 0] = both.to(contexts.dtype)
+        return Cut(side, log_prob + share_log_prob, contexts=contexts, closed=both <= 1)
+
+    def _allowed(self, candidates: Candidates) -> Float[Tensor, "cuts"]:
+        """The preferences, with what would unbalance a tree out of reach.
+
+        To solve, so are cuts that cost far more than the best, which saves looking at them.
+        """
+        barred = _lopsided(candidates)
+        if torch.is_grad_enabled():
+            return self.logits(candidates).masked_fill(barred, -_OUT_OF_REACH)
+        regret = candidates.features[:, REGRET]
+        kept = index_of(~barred & (regret < _REGRETTED))
+        # where nothing is kept, the cheapest of the balanced ones
+        logits = -_OUT_OF_REACH * (1 + regret / 8 + 4 * barred)
+        logits[kept] = self.logits(candidates.take(kept))
+        return logits
+
+    def _divide(
+        self,
+        sets: SetBatch,
+        side: Bool[Tensor, "items"],
+        candidates: Candidates,
+        chosen: Int[Tensor, "sets"],
+        seeds: Int[Tensor, "sets"] | None,
+    ) -> tuple[Int[Tensor, "sets"], Float[Tensor, "sets"]]:
+        """The first side's leaves, with what choosing them adds to the log-probability."""
+        budget = _budget(sets).long()
+        items = torch.bincount(sets.owner[~side], minlength=len(sets))
+        quarter = torch.where(budget >= _MANY, budget // 4, 1)
+        # a side never gets more leaves than it has items
+        least = torch.maximum(torch.minimum(quarter, items), budget - (sets.sizes - items))
+        most = torch.maximum(torch.minimum(budget - quarter, items), least)
+        if self.shares is None:
+            wanted = budget // 2
+            if self.share == "proportional":
+                wanted = (budget * items / sets.sizes).round().long()
+            first = torch.minimum(torch.maximum(wanted, least), most)
+            return first, log_prob_of_none(sets)
+        width = most - least + 1
+        owner = owner_of(width)
+        first = ragged_arange(least, width)
+        part = (items / sets.sizes)[owner]
+        features = _share_features(first, budget[owner], part, candidates, chosen[owner], owner)
+        assert self.share_weights is not None
+        logits = self.shares(features).squeeze(1) - features[:, 0:4:3] @ self.share_weights
+        pick, log_prob = _draw(logits, width, 1, None if seeds is None else mix(seeds, 7))
+        return first[pick], log_prob
+
+
+def log_prob_of_none(sets: SetBatch) -> Float[Tensor, "sets"]:
+    """Nothing was drawn."""
+    return torch.zeros(len(sets), device=sets.items.device)
+
+
+def _lopsided(candidates: Candidates) -> Bool[Tensor, "cuts"]:
+    """Whether a cut leaves a side few items of a set with many leaves to make."""
+    many = candidates.features[:, LEAVES] >= math.log2(_MANY) / 4 - 1e-6
+    return many & (candidates.features[:, OFF_CENTRE] > _LOPSIDED)
+
+
+def _thinned(sets: SetBatch, most: int) -> SetBatch:
+    """At most `most` items per set, evenly spaced in its order."""
+    if not bool((sets.sizes > most).any()):
+        return sets
+    sizes = sets.sizes.clamp(max=most)
+    place = ragged_arange(torch.zeros_like(sizes), sizes)
+    owner = owner_of(sizes)
+    rows = sets.offsets[:-1][owner] + (place * sets.sizes[owner]) // sizes[owner].clamp(min=1)
+    return sets.select(rows, sizes)
+
+
+def _carried_over(
+    sets: SetBatch, few: SetBatch, side: Bool[Tensor, "few"]
+) -> Bool[Tensor, "items"]:
+    """The sides of all items, where those of some are known: the nearer of the two means.
+
+    Where that would leave a side empty, its share of the items is cut off as they come.
+    """
+    second = side.to(few.items.dtype)[:, None]
+    number = few.sum(second)
+    total, beyond = few.sum(few.items), few.sum(few.items * second)
+    far = beyond / number.clamp(min=1)
+    near = (total - beyond) / (few.sizes[:, None] - number).clamp(min=1)
+    line, middle = far - near, (far + near) / 2
+    all_ = torch.empty(sets.num_items, dtype=torch.bool, device=side.device)
+    for low in range(0, sets.num_items, _BLOCK):
+        owner = sets.owner[low : low + _BLOCK]
+        items = sets.items[low : low + _BLOCK]
+        all_[low : low + _BLOCK] = ((items - middle[owner]) * line[owner]).sum(1) > 0
+    count = sets.sum(all_.to(torch.float32)).long()
+    bare = (count == 0) | (count == sets.sizes)
+    if bool(bare.any()):
+        first = (sets.sizes * (1 - number.squeeze(1) / few.sizes)).long().clamp(min=1)
+        cut_off = sets.position >= torch.minimum(first, sets.sizes - 1)[sets.owner]
+        all_ = torch.where(bare[sets.owner], cut_off, all_)
+    exact = few.sizes == sets.sizes
+    if bool(exact.any()):
+        all_[exact[sets.owner]] = side[exact[few.owner]]
+    return all_
+
+
+def sides_of(sets: SetBatch, candidates: Candidates, chosen: Int[Tensor, "sets"]) -> Tensor:
+    """Which items lie beyond the chosen cut of their set."""
+    direction = candidates.direction[chosen][sets.owner]
+    row = candidates.start[candidates.owner[chosen]][sets.owner] + sets.position
+    order = candidates.order[row, direction]
+    beyond = sets.position >= candidates.position[chosen][sets.owner]
+    side = torch.empty_like(beyond)
+    side[sets.offsets[:-1][sets.owner] + order] = beyond
+    return side
+
+
+def _mlp(inputs: int, width: int) -> nn.Sequential:
+    """Two hidden layers; zero until it has learned something."""
+    last = nn.Linear(width, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(
+        nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), last
+    )
+
+
+def _budget(sets: SetBatch) -> Float[Tensor, "sets"]:
+    """Leaves that each set may become; two where nobody said."""
+    if sets.context.shape[1] == 0:
+        return torch.full_like(sets.sizes, 2, dtype=torch.float32)
+    # whoever asks for a cut has two leaves in mind at least
+    return torch.minimum(sets.context[:, 0], sets.sizes.float()).clamp(min=2)
+
+
+def _draw(
+    logits: Float[Tensor, "rows"],
+    sizes: Int[Tensor, "sets"],
+    times: int,
+    seeds: Int[Tensor, "samples"] | None,
+) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples"]]:
+    """Rows drawn by softmax with seeds, `times` per segment; the likeliest one without.
+
+    With the log-probability of each.
+    """
+    owner = owner_of(sizes, len(logits))
+    total = segment_logsumexp(logits, owner, len(sizes))
+    keys = logits.detach()
+    if seeds is None:
+        chosen = segment_argmax(keys, owner, len(sizes))
+        return chosen, logits[chosen] - total
+    which = torch.arange(len(sizes), device=sizes.device).repeat_interleave(times)
+    rows = ragged_arange(offsets_of(sizes)[which], sizes[which])
+    sample = owner_of(sizes[which], len(rows))
+    place = rows - offsets_of(sizes)[which][sample]
+    noisy = keys[rows] + gumbel(mix(seeds[sample], place))
+    chosen = rows[segment_argmax(noisy, sample, len(which))]
+    return chosen, logits[chosen] - total[which]
+
+
+def _share_features(
+    first: Int[Tensor, "shares"],
+    budget: Int[Tensor, "shares"],
+    part: Float[Tensor, "shares"],
+    candidates: Candidates,
+    chosen: Int[Tensor, "shares"],
+    owner: Int[Tensor, "shares"],
+) -> Float[Tensor, "shares features"]:
+    """What is known of giving `first` leaves of the budget to the first side.
+
+    Where points fill d dimensions, the cost of a side with m leaves falls as m^(-2/d), and sharing
+    the budget as cost^(d / (d + 2)) is best; where they lie in clusters of one size, sharing it as
+    the number of items is. Which of these holds is for the network to find out.
+    """
+    total = budget.to(part.dtype)
+    mine = first.to(part.dtype)
+    cost = candidates.cost[chosen] + 1e-30
+    columns = [(mine - total * part).abs()]
+    num = int(owner[-1]) + 1 if len(owner) else 0
+    for power in _POWERS:
+        weight = cost**power
+        columns.append((mine - total * weight[:, 0] / weight.sum(1)).abs())
+        fall = 1 / power - 1
+        after = torch.log(cost[:, 0] * mine**-fall + cost[:, 1] * (total - mine) ** -fall)
+        columns.append(after + segment_max(-after, owner, num)[owner])
+    columns += [torch.log2(total) / 4, 1 / total]
+    columns = [column.clamp(max=8) for column in columns]
+    picked = candidates.features[chosen][:, 2:5]
+    return torch.cat([torch.stack(columns, 1), picked], 1)

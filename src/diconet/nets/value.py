@@ -1,0 +1,173 @@
+"""The merge for answers that are numbers or labels: halves' vectors combined into the node's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from diconet.core.answers import Values
+from diconet.core.noise import gumbel, mix, uniform
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Level
+from diconet.nets.encoder import SetEncoder, segment_peak
+from diconet.nets.handed import HAND_FEATURES, Handed
+
+_USUAL_SIZE = 32
+"""Sums over a set are given as means times the size over this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """A vector per node (or item) and, at the root, the values read off it."""
+
+    sets: SetBatch
+    vectors: Float[Tensor, "rows width"]
+    solution: Values | None = None
+    draw_log_prob: Float[Tensor, "roots"] | None = None
+    log_prob: Float[Tensor, "roots"] | None = None
+
+
+class ValueMerge(nn.Module):
+    """A number or label per set, or per item: from the node's set and its halves' vectors.
+
+    A number (`num_labels` None) is drawn from a normal distribution around the one it reads off,
+    in units of `scale` around `centre`; a label from a softmax over `num_labels`. Without seeds it
+    is the likeliest.
+    """
+
+    def __init__(
+        self,
+        num_labels: int | None = None,
+        per_item: bool = False,
+        target_scale: float = 1.0,
+        target_centre: float = 0.0,
+        **encoder: Any,
+    ) -> None:
+        super().__init__()
+        width = encoder.get("width", 32)
+        encoder.pop("extra", None)
+        extra = HAND_FEATURES + (width if per_item else 0)
+        self.encoder = SetEncoder(extra=extra, **encoder)
+        self.config = {
+            **self.encoder.config,
+            "num_labels": num_labels,
+            "per_item": per_item,
+            "target_scale": target_scale,
+            "target_centre": target_centre,
+        }
+        self.num_labels, self.per_item = num_labels, per_item
+        self.scale, self.centre = target_scale, target_centre
+        if not per_item:
+            self.combine = nn.Sequential(
+                nn.Linear(5 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width)
+            )
+        self.norm = nn.LayerNorm(width)
+        out = 2 if num_labels is None else num_labels
+        self.read = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out))
+
+    def forward(self, level: Level, below: Embedded | None, target: Values | None) -> Embedded:
+        handed = Handed.of(level, None if below is None else below.sets)
+        if self.per_item:
+            vectors = self._item_vectors(level, handed, below)
+        else:
+            vectors = self._set_vectors(level, handed, below)
+        if level.number > 0:
+            return Embedded(handed.sets, vectors)
+        reading = self.read(self.norm(vectors))
+        if self.per_item:
+            # the root's items in their own order, not by halves
+            back = torch.empty_like(handed.sets.index)
+            back[handed.sets.index] = torch.arange(len(back), device=back.device)
+            reading = reading[back]
+        return self._answered(level.roots, handed, vectors, reading, target)
+
+    def _item_vectors(
+        self, level: Level, handed: Handed, below: Embedded | None
+    ) -> Float[Tensor, "items width"]:
+        before = self.norm.weight.new_zeros(handed.sets.num_items, self.encoder.width)
+        if below is not None:
+            before = handed.from_below(level, self.norm(below.vectors))
+        extra = torch.cat([handed.signals(before.dtype), before], 1)
+        return self.encoder(handed.sets, handed.seeds, extra)
+
+    def _set_vectors(
+        self, level: Level, handed: Handed, below: Embedded | None
+    ) -> Float[Tensor, "nodes width"]:
+        sets = handed.sets
+        hidden = self.encoder(sets, handed.seeds, handed.signals(self.norm.weight.dtype))
+        mean = sets.mean(hidden)
+        whole = mean * (sets.sizes / _USUAL_SIZE).to(mean.dtype)[:, None]
+        pooled = [mean, segment_peak(hidden, sets.sizes, sets.owner), whole]
+        both = mean.new_zeros(len(sets), 2, self.encoder.width)
+        if below is not None:
+            pairs = self.norm(below.vectors).reshape(-1, 2, self.encoder.width)
+            both = both.index_copy(0, level.inner, pairs)
+        # the same whichever half is called the first
+        parts = [*pooled, both.sum(1), (both[:, 0] - both[:, 1]).abs()]
+        return mean + self.combine(torch.cat(parts, 1))
+
+    def _answered(
+        self,
+        roots: SetBatch,
+        handed: Handed,
+        vectors: Float[Tensor, "rows width"],
+        reading: Float[Tensor, "rows outputs"],
+        target: Values | None,
+    ) -> Embedded:
+        owner = roots.owner if self.per_item else torch.arange(len(roots), device=reading.device)
+        seeds = None if handed.seeds is None else _seeds(handed.seeds, roots, self.per_item)
+        if self.num_labels is None:
+            values, log_prob = self._number(reading, seeds, target)
+        else:
+            values, log_prob = _label(reading, seeds, target)
+        total = log_prob.new_zeros(len(roots)).index_add(0, owner, log_prob)
+        solution = Values(values, roots.sizes if self.per_item else None)
+        if target is not None:
+            return Embedded(handed.sets, vectors, solution, log_prob=total)
+        drawn = None if seeds is None else total
+        return Embedded(handed.sets, vectors, solution, draw_log_prob=drawn)
+
+    def _number(
+        self, reading: Float[Tensor, "rows 2"], seeds: Tensor | None, target: Values | None
+    ) -> tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]:
+        middle, spread = reading[:, 0], reading[:, 1].clamp(-4, 1).exp()
+        drawn = middle.detach()
+        if seeds is not None and target is None:
+            drawn = drawn + spread.detach() * _normal(seeds)
+        if target is not None:
+            wanted = ((target.values - self.centre) / self.scale).to(middle.dtype)
+            # least squares: a spread would let it give up on what is hard; it learns by itself
+            off = (wanted - middle.detach()) / spread
+            fit = -(wanted - middle).square() / 2 - off.square() / 2 - spread.log()
+            return drawn * self.scale + self.centre, fit
+        off = (drawn - middle) / spread
+        return drawn * self.scale + self.centre, -off.square() / 2 - spread.log()
+
+
+def _label(
+    reading: Float[Tensor, "rows labels"], seeds: Tensor | None, target: Values | None
+) -> tuple[Int[Tensor, "rows"], Float[Tensor, "rows"]]:
+    chances = F.log_softmax(reading, 1)
+    drawn = chances.detach()
+    if seeds is not None:
+        slots = torch.arange(chances.shape[1], device=seeds.device)
+        each = seeds[:, None].expand(-1, len(slots))
+        drawn = drawn + gumbel(mix(each, slots.expand_as(each)))
+    values = drawn.argmax(1)
+    scored = values if target is None else target.values.long()
+    return values, chances.gather(1, scored[:, None]).squeeze(1)
+
+
+def _seeds(seeds: Int[Tensor, "sets"], roots: SetBatch, per_item: bool) -> Int[Tensor, "rows"]:
+    return mix(seeds[roots.owner], roots.position) if per_item else mix(seeds, 1)
+
+
+def _normal(seeds: Int[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+    """One standard normal number per seed (Box and Muller)."""
+    angle = 2 * torch.pi * uniform(mix(seeds, 1))
+    return (-2 * uniform(mix(seeds, 2)).log()).sqrt() * angle.cos()

@@ -1,0 +1,62 @@
+"""What dividing does for hulls: one merge over several divisions, for the same processor time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.noise import phase_generator
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth
+from diconet.nets.axes import AcrossSplit
+from diconet.problems.hull.problem import PROBLEM
+from diconet.problems.hull.task import HullTask, exact
+from diconet.problems.networks import as_network
+
+_UNDIVIDED = 500
+"""More points than this are not judged in one piece: all pairs by all third points do not fit."""
+
+
+def ablate(
+    seconds: float = 2.0, sizes: Sequence[int] = (200, 2_000, 20_000), seed: int = 0
+) -> list[dict[str, Any]]:
+    """How many sets each way to divide solves in `seconds` of processor time, and how many exactly.
+
+    The merge is the default network's in every row; "none" is one leaf, for small sets only.
+    """
+    model = as_network(PROBLEM, None)
+    ways = {
+        "none": (model.split, Growth(depth=0)),
+        "random": (RandomSplit(), model.growth),
+        "hand-made (median)": (AcrossSplit(), model.growth),
+        "learned": (model.split, model.growth),
+    }
+    records = []
+    for size in sizes:
+        for name, (split, growth) in ways.items():
+            if name == "none" and size > _UNDIVIDED:
+                continue
+            network = DiCoNet(split, model.merge, growth).eval()
+            records.append({"size": size, "division": name, **_run(network, size, seconds, seed)})
+    return records
+
+
+def _run(network: DiCoNet, size: int, seconds: float, seed: int) -> dict[str, float]:
+    """Solves fresh sets until the time is up; at least one."""
+    task, solved, right = HullTask(), 0, 0.0
+    spent = 0.0
+    while solved == 0 or spent < seconds:
+        sets = task.sample(1, size, rng=phase_generator("ablate", seed, size, solved))
+        sets = SetBatch.pack(sets.items.double(), sets.sizes)
+        start = time.process_time()
+        with torch.inference_mode():
+            found = network(sets).solution
+        spent += time.process_time() - start
+        right += exact(found, task.oracle(sets)).double().sum().item()
+        solved += 1
+    return {"sets": solved, "exact": 100 * right / solved, "seconds per set": spent / solved}

@@ -1,0 +1,74 @@
+"""How good hulls are, and what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from diconet.core.answers import Sequences
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.noise import seeds_from
+from diconet.core.sets import SetBatch
+from diconet.problems.hull.task import HullTask, hull_of, metrics
+from diconet.problems.problem import Instances, Show
+
+
+def grade(clouds: Sequence[np.ndarray], solutions: Sequence[Any]) -> dict[str, float]:
+    """Accuracy, area covered and vertex F1 in percent, and the share that was proved right."""
+    sets = SetBatch.of([torch.from_numpy(np.asarray(cloud)) for cloud in clouds])
+    found = Sequences.of([torch.from_numpy(solution.indices) for solution in solutions])
+    proved = 100 * float(np.mean([solution.exact for solution in solutions]))
+    return {**metrics(sets, found, HullTask().oracle(sets)), "proved": proved}
+
+
+@torch.no_grad()
+def answers_of(model: DiCoNet, sets: SetBatch, chunk_items: int = 25_600) -> Sequences:
+    """What a network answers, nothing mended; in chunks, so that memory stays bounded.
+
+    A random split draws other coins for every set; a learned one takes the likelier side.
+    """
+    seeds = seeds_from(torch.Generator().manual_seed(0), len(sets)).to(sets.sizes.device)
+    chunk = max(1, chunk_items // max(int(sets.sizes.max()), 1))
+    found: list[torch.Tensor] = []
+    for part in torch.arange(len(sets), device=seeds.device).split(chunk):
+        some = sets.take(part).as_roots()
+        drawn = seeds[part] if isinstance(model.split, RandomSplit) else None
+        found += model(some, drawn).solution.unpack()
+    return Sequences.of(found)
+
+
+def accuracies(model: DiCoNet, tests: Mapping[int, SetBatch]) -> dict[str, float]:
+    """The share of sets whose whole hull is right, in percent, for each size."""
+    model.eval()
+    task = HullTask()
+    there = {size: sets.to(model.device) for size, sets in tests.items()}
+    return {
+        f"accuracy_{size}": metrics(sets, answers_of(model, sets), task.oracle(sets))["accuracy"]
+        for size, sets in there.items()
+    }
+
+
+def show(points: np.ndarray) -> Show:
+    """One cloud for the demo."""
+
+    def octagon() -> float:
+        """The hull of the points that lie farthest in eight directions."""
+        angles = np.arange(8) * np.pi / 4
+        farthest = (points @ [np.cos(angles), np.sin(angles)]).argmax(0)
+        return area(np.unique(farthest))
+
+    def area(some: np.ndarray) -> float:
+        x, y = points[some][hull_of(points[some])].T
+        return float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+
+    return Show(
+        Instances(["demo"], [points]),
+        f"{len(points)} points",
+        "area",
+        ("8 extreme points", octagon),
+        ("Qhull", lambda: area(np.arange(len(points)))),
+    )

@@ -1,0 +1,78 @@
+"""All that is known of convex hulls, in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diconet.problems.problem import Instances, Option, Page, Problem, Show
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from diconet.core.model import DiCoNet
+    from diconet.core.task import Task
+    from diconet.io.tables import Table
+    from diconet.problems.solution import Model, Solution
+
+
+class HullProblem(Problem):
+    """Corners of a set of points in the plane, counter-clockwise."""
+
+    options = (Option("repair", "let Qhull answer where the network is not proved right"),)
+    sizes = (25, 50, 100, 200)
+    has_table = True
+    page = Page(value="area")
+
+    @property
+    def task(self) -> Task:
+        from diconet.problems.hull.task import HullTask
+
+        return HullTask()
+
+    def columns(self, table: Table, options: Mapping[str, Any]) -> list[int] | None:
+        return super().columns(table, options) or table.planar()
+
+    def solve(self, instances: Instances, **options: Any) -> list[Solution]:
+        from diconet.problems.hull.solve import convex_hull
+
+        return list(convex_hull(instances.data, **options))  # type: ignore[arg-type]
+
+    def accepts(self, network: DiCoNet) -> bool:
+        from diconet.nets.pointer import PointerMerge
+        from diconet.problems.hull.triples import TripleMerge
+
+        return isinstance(network.merge, PointerMerge | TripleMerge)
+
+    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
+        from diconet.problems.hull.measure import grade
+
+        return grade(instances.data, solutions)
+
+    @cached_property
+    def recipe(self) -> Any:
+        return import_module("diconet.problems.hull.recipe")
+
+    def pictures(self, model: Model, folder: Path) -> list[Path]:
+        from diconet.problems.hull.recipe import pictures
+        from diconet.problems.networks import as_network
+
+        return pictures(as_network(self, model), folder)
+
+    def demo(self, rng: np.random.Generator, scale: float) -> Show:
+        from diconet.problems.hull.measure import show
+
+        return show(rng.random((max(int(200 * scale), 8), 2)))
+
+    def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
+        import numpy as np
+
+        rng = np.random.default_rng(seed)
+        points = 0.5 + 0.17 * rng.standard_normal((n, 2))
+        return {"points": points.clip(0.01, 0.99).round(4).tolist()}
+
+
+PROBLEM = HullProblem("hull", summary="the convex hull of points", package=__package__)

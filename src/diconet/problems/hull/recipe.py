@@ -1,0 +1,163 @@
+"""Training the networks for hulls, and the paper's table (section 6.1) beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.noise import phase_generator, seeds_from
+from diconet.learn.config import TrainConfig
+from diconet.learn.settings import read_settings
+from diconet.problems.hull.measure import answers_of
+from diconet.problems.hull.problem import PROBLEM
+from diconet.problems.hull.task import HullTask, metrics
+from diconet.problems.hull.train_rows import PaperRow, PointerSettings, train_row
+from diconet.problems.hull.train_triples import MERGE_TRAIN, TripleSettings, train_triples
+from diconet.problems.networks import from_runs, if_there, shipped
+from diconet.problems.table import cells
+
+Row = Literal["triples", "baseline", "random", "diconet", "diconet_reg"]
+
+SIZES = (25, 50, 100, 200)
+LARGE_SIZES = (1_000, 10_000)
+"""Sizes that only the default network is measured at."""
+
+ROWS: dict[str, tuple[PaperRow, tuple[float, ...]]] = {
+    "Baseline": ("baseline", (81.3, 65.6, 41.5, 13.5)),
+    "DiCoNet Random Split": ("random", (59.8, 37.0, 23.5, 10.29)),
+    "DiCoNet": ("diconet", (88.1, 83.7, 73.7, 52.0)),
+    "DiCoNet + Split Reg": ("diconet_reg", (89.8, 87.0, 80.0, 67.2)),
+}
+"""The rows of the paper's table: which of ours they are, and its accuracies at `SIZES`."""
+
+TRIPLES = "Triple merge (ours)"
+"""The name of the default network's row."""
+
+ROWS_PRESET = "rows"
+"""The preset that made the rows of the table: the paper's procedure at a width that fits here."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which network is trained, and how.
+
+    The `row` is the default network, "triples", or one of the paper's table. `train` says how its
+    main part is trained: the merge at each resolution, or split and merge together. `triples` and
+    `pointer` hold what the two kinds of networks do not share.
+    """
+
+    row: Row = "triples"
+    train: TrainConfig = MERGE_TRAIN
+    triples: TripleSettings = field(default_factory=TripleSettings)
+    pointer: PointerSettings = field(default_factory=PointerSettings)
+
+    @property
+    def total_steps(self) -> int:
+        """The steps of all parts of a run together."""
+        if self.row == "triples":
+            merge = len(self.triples.resolutions) * self.train.steps
+            return merge + self.triples.split_train.steps
+        return self.pointer.alone_steps + self.train.steps + self.pointer.hard_steps
+
+
+def train_model(
+    settings: Settings,
+    run: Path,
+    quiet: bool = False,
+    device: str | torch.device | None = None,
+) -> DiCoNet:
+    """Trains a network in the folder `run`."""
+    run = Path(run)
+    if settings.row == "triples":
+        return train_triples(settings.triples, settings.train, run, quiet, device)
+    return train_row(settings.row, settings.pointer, settings.train, run, quiet, device)
+
+
+def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
+    """Trains the default network and all rows, one folder of `runs` each, to be found by name.
+
+    The rows of the table start from one pointer network, as in the paper.
+    """
+    presets = PROBLEM.folder("presets")
+    settings = read_settings(Settings, presets, ROWS_PRESET, [])
+    folders = {f"hull_{row}": runs / f"hull_{row}" for row, _ in ROWS.values()}
+    for row, _ in ROWS.values():
+        alone = None if row == "baseline" else str(folders["hull_baseline"] / "alone")
+        pointer = replace(settings.pointer, init=alone)
+        train_model(replace(settings, row=row, pointer=pointer), folders[f"hull_{row}"], quiet)
+    folders["hull"] = runs / "hull"
+    train_model(read_settings(Settings, presets, "default", []), folders["hull"], quiet)
+    return from_runs(folders)
+
+
+def reproduce(
+    *, num_sets: int = 4_096, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
+) -> list[dict[str, Any]]:
+    """The paper's table and ours, all on the same fresh sets; `find` gets a network by name."""
+    records = []
+    for name, (row, paper) in ROWS.items():
+        model = if_there(find, f"hull_{row}")
+        if model is None:
+            empty = {"row": f"{name} (not trained)", "metric": "accuracy", "ours": None}
+            figures = zip(SIZES, paper, strict=True)
+            records += [{**empty, "column": f"n={n}", "paper": known} for n, known in figures]
+            continue
+        shown = f"{name}, width {model.merge.config['width']}"  # type: ignore[union-attr,index]
+        for size, figure in zip(SIZES, paper, strict=True):
+            records += _cells(shown, model, size, num_sets, seed, figure)
+    default = find("hull")
+    for size in (*SIZES, *LARGE_SIZES):
+        some = max(1, min(num_sets, 1_000_000 // size))
+        records += _cells(TRIPLES, default, size, some, seed, None)
+    return records
+
+
+def _cells(
+    row: str, model: DiCoNet, size: int, num_sets: int, seed: int, paper: float | None
+) -> list[dict[str, Any]]:
+    """The records of one row at one size; the paper has accuracies only."""
+    task = HullTask()
+    sets = task.sample(num_sets, size, rng=phase_generator("test", seed, size))
+    measured = metrics(sets, answers_of(model, sets), task.oracle(sets))
+    return cells(row, f"n={size}", measured, {} if paper is None else {"accuracy": paper})
+
+
+def pictures(model: DiCoNet, folder: Path, *, size: int = 50, seed: int = 3) -> list[Path]:
+    """The paper's figures 2 and 4: partial hulls by level, learned and random; hulls by depth.
+
+    And the learned ones once more as an animation.
+    """
+    from diconet.problems.hull.draw import (
+        save_hull_animation,
+        save_hull_levels,
+        save_hull_outputs,
+    )
+
+    rng = torch.Generator().manual_seed(seed)
+    sets = HullTask().sample(1, size, rng=rng)
+    coins = DiCoNet(RandomSplit(), model.merge, model.growth)
+    return [
+        save_hull_levels(model, sets, folder / "hull_learned_split.png", title="learned split"),
+        save_hull_levels(
+            coins,
+            sets,
+            folder / "hull_random_split.png",
+            title="random split",
+            seeds=seeds_from(rng, 1),
+        ),
+        save_hull_outputs(
+            {
+                name: DiCoNet(model.split, model.merge, depth=depth)
+                for depth, name in enumerate(("no cut", "one cut", "two cuts"))
+            },
+            HullTask().sample(4, size // 2, rng=rng),
+            folder / "hull_by_depth.png",
+        ),
+        save_hull_animation(model, HullTask().sample(1, 90, rng=rng), folder / "hull.gif"),
+    ]

@@ -1,0 +1,118 @@
+"""What dividing and what learning do for k-means, all for the same processor time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.noise import phase_generator
+from diconet.core.tree import Growth
+from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
+from diconet.problems.kmeans.lloyd import lloyd
+from diconet.problems.kmeans.references import best_of_ten, min_cost
+from diconet.problems.kmeans.solve import Clusters, kmeans
+from diconet.problems.kmeans.task import Gaussian, KMeansTask
+from diconet.problems.networks import shipped
+
+_POINTS_EACH = 20
+_SPREAD = 2e-3
+
+Run = Callable[[np.ndarray, int, int], float]
+"""The cost of k clusters of points, by what the n-th run of a method draws."""
+
+
+def ablate(
+    seconds: float = 1.0, sizes: Sequence[int] = (2_000,), seed: int = 0, num_sets: int = 5
+) -> list[dict[str, Any]]:
+    """Cost over the best of ten starts of Lloyd; each method runs again until its time is up.
+
+    Points are overlapping clusters in the plane, 20 points per cluster, k = n / 20. The best of a
+    method's runs counts; the first takes the likeliest cuts, later ones draw. `error` is the
+    standard error over the sets.
+    """
+    records = []
+    for size in sizes:
+        k = max(2, size // _POINTS_EACH)
+        task = KMeansTask(Gaussian(2, variance=_SPREAD, uneven=0.5), (k,))
+        sets = task.sample(num_sets, size, rng=phase_generator("ablate", seed, size))
+        arrays = [points.double().numpy() for points in sets.unpack()]
+        bars = [_cost(x, best_of_ten(x, k, np.ones(len(x)))) for x in arrays]
+        for (division, choice), run in _methods().items():
+            run(arrays[0][: 4 * k], k, 0)  # compiles
+            found = [_best(run, x, k, seconds) for x in arrays]
+            ratios = np.array([cost / bar for (cost, _), bar in zip(found, bars, strict=True)])
+            records.append(
+                {
+                    "size": size,
+                    "division": division,
+                    "choice of exchanges": choice,
+                    "cost / Lloyd": float(ratios.mean()),
+                    "error": float(ratios.std(ddof=1) / np.sqrt(len(ratios))),
+                    "runs": float(np.mean([runs for _, runs in found])),
+                }
+            )
+    return records
+
+
+def _methods() -> dict[tuple[str, str], Run]:
+    """By division and choice of exchanges."""
+    default = shipped("kmeans")
+    learned, fixed = default.merge, ExchangeMerge()
+    assert isinstance(learned, ExchangeMerge)
+    hand_made = min_cost("proportional").split
+    return {
+        ("none", "none"): _without_division(None),
+        ("none", "fixed"): _without_division(fixed),
+        ("none", "learned"): _without_division(learned),
+        ("random", "learned"): _divided(DiCoNet(RandomSplit(), learned, Growth())),
+        ("hand-made", "learned"): _divided(DiCoNet(hand_made, learned, Growth())),
+        ("learned", "learned"): _divided(DiCoNet(default.split, learned, Growth())),
+        ("learned", "fixed"): _divided(DiCoNet(default.split, fixed, Growth())),
+        ("learned", "none"): _divided(DiCoNet(default.split, fixed, Growth()), exchange=False),
+    }
+
+
+def _best(run: Run, x: np.ndarray, k: int, seconds: float) -> tuple[float, int]:
+    """The least cost within the time, and in how many runs; the first is finished in any case."""
+    start, best, runs = time.process_time(), np.inf, 0
+    while runs == 0 or time.process_time() - start < seconds * (1 - 0.5 / runs):
+        best = min(best, run(x, k, runs))
+        runs += 1
+    return best, runs
+
+
+def _divided(network: DiCoNet, *, exchange: bool = True) -> Run:
+    def run(x: np.ndarray, k: int, number: int) -> float:
+        found = kmeans(x, k, model=network, seed=number or None, exchange=exchange)
+        assert isinstance(found, Clusters)
+        return found.value
+
+    return run
+
+
+def _without_division(merge: ExchangeMerge | None) -> Run:
+    """One start of k-means++, the same exchanges and the same Lloyd."""
+
+    def run(x: np.ndarray, k: int, number: int) -> float:
+        labels = KMeans(k, n_init=1, random_state=number).fit(x).labels_.astype(np.int64)
+        if merge is not None:
+            points, ones = torch.from_numpy(x).float(), torch.ones(len(x))
+            at, size = torch.from_numpy(labels), torch.tensor([len(x)])
+            labels = exchanged(points, ones, size, at, torch.tensor([k]), merge).numpy()
+        means = np.stack([x[labels == c].mean(0) for c in range(k)])
+        weights = np.ones(len(x), np.float32)
+        return _cost(x, lloyd(x.astype(np.float32), weights, means, rounds=300).labels)
+
+    return run
+
+
+def _cost(x: np.ndarray, labels: np.ndarray) -> float:
+    parts = [x[labels == c] for c in np.unique(labels)]
+    return float(sum(np.square(part - part.mean(0)).sum() for part in parts))

@@ -1,0 +1,217 @@
+"""The merge of k-means: what two halves know of their clusters, put right where they meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from diconet.core.host import from_host, to_host
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Level
+from diconet.problems.kmeans.exchange_kernels import FEATURES
+from diconet.problems.kmeans.exchange_search import exchange_nodes
+from diconet.problems.kmeans.lloyd import lloyd
+from diconet.problems.kmeans.threads import in_parts
+
+_USUAL = (0.4, -0.6)
+"""Log of what exchanges realise over what is seen at little cost, as it is on the whole."""
+
+_NODES_AT_ONCE = 8
+_CYCLES_AT_THE_ROOT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """The clusters of every node of a level.
+
+    `labels` numbers them within their node, for the points in the `sample` (all where None), and
+    `counts` says how many a node has.
+    """
+
+    roots: SetBatch
+    weights: Float[Tensor, "items"]
+    labels: Int[Tensor, "items"]
+    counts: Int[Tensor, "nodes"]
+    sample: Bool[Tensor, "items"] | None = None
+    log_prob: None = None
+
+    @property
+    def solution(self) -> Clustering:
+        """At the root: clusters in the place of the tree's leaves."""
+        return self
+
+    def centres(self) -> list[Float[Tensor, "clusters features"]]:
+        """At the root: the mean of every cluster of each set, over the sample."""
+        found = []
+        for number, k in enumerate(self.counts.tolist()):
+            low, high = self.roots.offsets[number : number + 2].tolist()
+            x, w, labels = self.roots.items[low:high], self.weights[low:high], self.labels[low:high]
+            if self.sample is not None:
+                here = self.sample[low:high]
+                x, w, labels = x[here], w[here], labels[here]
+            mass = torch.zeros(k, dtype=torch.double, device=w.device).index_add(
+                0, labels, w.double()
+            )
+            sums = torch.zeros(k, x.shape[1], dtype=torch.double, device=w.device)
+            sums = sums.index_add(0, labels, x.double() * w.double()[:, None])
+            found.append(sums / mass.clamp(min=1e-30)[:, None])
+        return found
+
+    @cached_property
+    def leaves(self) -> Int[Tensor, "items"]:
+        """At the root: the cluster of every point, for those outside the sample the nearest."""
+        if self.sample is None:
+            return self.labels
+        parts = []
+        sets = zip(self.roots.unpack(), self.roots.unpack(self.weights), strict=True)
+        for (x, w), centres in zip(sets, self.centres(), strict=True):
+            found = lloyd(as_array(x), to_host(w.float()), to_host(centres), rounds=0)
+            parts.append(from_host(found.labels, x))
+        return torch.cat(parts)
+
+
+class ExchangeMerge(nn.Module):
+    """Joins the clusters of two halves, and repairs what cutting them apart has cost.
+
+    A cut goes through clusters, and it fixes how many lie on either side: both only show where the
+    halves meet. First points move to nearer means among those around theirs (`rounds` times). Then
+    clusters that are cheap to lose are given up for cutting others in two, where that pays. Most
+    such exchanges do not, and trying one costs what its surroundings do; so a small network learns
+    how much more an exchange gives than is seen at a glance, the best are tried first, and the
+    search stops where none should pay, or after `tries` per cluster.
+
+    Of a set with more than `sample` points per cluster, only that many are looked at.
+    """
+
+    def __init__(
+        self, width: int = 16, rounds: int = 2, tries: float = 4.0, sample: int = 256
+    ) -> None:
+        super().__init__()
+        for name, value in {"rounds": rounds, "tries": tries}.items():
+            if value < 0:
+                raise ValueError(f"{name} must be at least 0; got {value}.")
+        for name, value in {"width": width, "sample": sample}.items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1; got {value}.")
+        self.config = {"width": width, "rounds": rounds, "tries": tries, "sample": sample}
+        self.rounds, self.tries, self.sample = rounds, tries, sample
+        last = nn.Linear(width, 2)
+        nn.init.zeros_(last.weight)
+        with torch.no_grad():
+            last.bias.copy_(torch.tensor(_USUAL))
+        self.choice = nn.Sequential(nn.Linear(FEATURES, width), nn.Tanh(), last)
+
+    def forward(self, level: Level, below: Clustering | None, target: None) -> Clustering:
+        return self.joined(level, below, None)
+
+    def joined(
+        self, level: Level, below: Clustering | None, weights: Float[Tensor, "items"] | None
+    ) -> Clustering:
+        """The clusters of a level's nodes, of points that may have weights."""
+        if below is None:
+            below = self._bottom(level, weights)
+        counts = torch.ones_like(level.sets.sizes)
+        sample = _with_every_leaf(level, below.sample)
+        labels = below.labels
+        if level.cut is not None:
+            inner = ~level.is_leaf[level.sets.owner]
+            rows, owner = level.sets.index[inner], level.sets.owner[inner]
+            side = level.cut.side
+            if sample is not None:
+                here = sample[rows]
+                rows, owner, side = rows[here], owner[here], side[here]
+            first, second = below.counts.reshape(-1, 2).unbind(1)
+            counts[level.inner] = first + second
+            place = torch.zeros_like(counts)
+            place[level.inner] = torch.arange(len(level.inner), device=place.device)
+            owner = place[owner]
+            labels = labels.clone()
+            joined = labels[rows] + torch.where(side, first[owner], 0)
+            sizes = torch.bincount(owner, minlength=len(level.inner))
+            points, mass, number = level.roots.items[rows], below.weights[rows], first + second
+            for _ in range(_CYCLES_AT_THE_ROOT if level.number == 0 else 1):
+                joined = exchanged(points, mass, sizes, joined, number, self)
+            labels[rows] = joined
+        return replace(below, labels=labels, counts=counts, sample=sample)
+
+    def _bottom(self, level: Level, weights: Float[Tensor, "items"] | None) -> Clustering:
+        """Before anything is joined; and the points that will be looked at, evenly spaced."""
+        roots = level.roots
+        if weights is None:
+            weights = torch.ones(roots.num_items, device=roots.items.device)
+        sample = None
+        if roots.context.shape[1]:
+            most = (self.sample * roots.context[:, 0].double()).clamp(min=1)
+            step = (roots.sizes / most).clamp(min=1)
+            if bool((step > 1).any()):
+                at = step[roots.owner]
+                sample = (roots.position / at).floor() != ((roots.position - 1) / at).floor()
+        return Clustering(roots, weights, torch.zeros_like(roots.index), roots.sizes[:0], sample)
+
+    def network(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What was learned, as arrays for the loops."""
+        first, last = self.choice[0], self.choice[2]
+        parts = (first.weight, first.bias, last.weight, last.bias)
+        arrays = [to_host(cast(torch.Tensor, part).double()) for part in parts]
+        return arrays[0], arrays[1], arrays[2], arrays[3]
+
+
+def _with_every_leaf(
+    level: Level, sample: Bool[Tensor, "items"] | None
+) -> Bool[Tensor, "items"] | None:
+    """The sample with at least one point of every leaf of the level."""
+    if sample is None:
+        return None
+    sets = level.sets
+    inside = torch.zeros_like(sets.sizes).index_add(0, sets.owner, sample[sets.index].long())
+    bare = level.is_leaf & (inside == 0) & (sets.sizes > 0)
+    if not bool(bare.any()):
+        return sample
+    sample = sample.clone()
+    sample[sets.index[sets.offsets[:-1][bare]]] = True
+    return sample
+
+
+def exchanged(
+    points: Float[Tensor, "items features"],
+    weights: Float[Tensor, "items"],
+    sizes: Int[Tensor, "sets"],
+    labels: Int[Tensor, "items"],
+    counts: Int[Tensor, "sets"],
+    merge: ExchangeMerge,
+) -> Int[Tensor, "items"]:
+    """Better labels for points in `counts` clusters per set."""
+    better = to_host(labels).copy()
+    x, w = as_array(points), to_host(weights.float())
+    offsets = np.concatenate([[0], np.cumsum(to_host(sizes))])
+    number, net = to_host(counts), merge.network()
+    few = range(0, len(number), _NODES_AT_ONCE)
+
+    def work(first: int) -> None:
+        last = min(first + _NODES_AT_ONCE, len(number))
+        exchange_nodes(x, w, offsets, number, better, first, last, merge.rounds, merge.tries, net)
+
+    in_parts(work, list(few))
+    return from_host(better, labels)
+
+
+def as_array(points: Float[Tensor, "items features"]) -> np.ndarray:
+    """Points for the loops, which take single and double precision."""
+    return np.ascontiguousarray(to_host(points))
+
+
+@dataclass(frozen=True)
+class OfWeighted:
+    """The exchange merge for points with weights."""
+
+    merge: ExchangeMerge
+    weights: Float[Tensor, "items"]
+
+    def __call__(self, level: Level, below: Clustering | None, target: None) -> Clustering:
+        return self.merge.joined(level, below, self.weights)

@@ -1,0 +1,40 @@
+"""How good clusters are, and what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from diconet.core.host import to_host
+from diconet.core.sets import SetBatch
+from diconet.problems.kmeans.references import bisecting, lloyd
+from diconet.problems.problem import Instances, Show
+
+
+def grade(solutions: Sequence[Any]) -> dict[str, float]:
+    """Mean cost over that of scikit-learn's Lloyd, the best of ten starts."""
+    cost = np.mean([solution.value for solution in solutions])
+    bar = np.mean([solution.reference for solution in solutions])
+    return {"cost / Lloyd": float(cost / bar)}
+
+
+def show(rng: np.random.Generator, each: int, k: int = 8) -> Show:
+    """One set of clusters for the demo."""
+    centers = rng.random((k, 2))
+    points = np.concatenate([rng.normal(c, 0.06, (each, 2)) for c in centers])
+    sets = SetBatch.of([torch.from_numpy(points)], torch.tensor([[float(k)]]))
+
+    def cost(labels: torch.Tensor) -> float:
+        parts = [points[to_host(labels) == part] for part in range(k)]
+        return float(sum(np.square(part - part.mean(0)).sum() for part in parts if len(part)))
+
+    return Show(
+        Instances(["demo"], [points], {"k": [k]}),
+        f"{len(points)} points, k = {k}",
+        "cost",
+        ("bisecting k-means", lambda: cost(bisecting(sets))),
+        ("k-means++, best of 100", lambda: cost(lloyd(sets, restarts=100))),
+    )

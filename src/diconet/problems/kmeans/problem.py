@@ -1,0 +1,98 @@
+"""All that is known of k-means, in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from diconet.io.parse import count, existing
+from diconet.problems.problem import Instances, Option, Page, PageField, Problem, Show
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from diconet.core.model import DiCoNet
+    from diconet.core.task import Task
+    from diconet.io.source import Source
+    from diconet.problems.solution import Solution
+
+_POINTS_EACH = 20
+
+
+class KMeansProblem(Problem):
+    """Points parted into k clusters, each close to its own mean."""
+
+    options = (
+        Option("k", "the number of clusters", count),
+        Option("cifar", "where CIFAR-10 is", existing, commands=("reproduce",)),
+    )
+    sizes = (80, 160, 320)
+    has_table = True
+    page = Page(value="cost", fields=(PageField("k", "clusters", 4, 1, 64, whole=True),))
+
+    @property
+    def task(self) -> Task:
+        from diconet.problems.kmeans.task import KMeansTask
+
+        return KMeansTask()
+
+    def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
+        from diconet.io.tables import read_tables, stem
+
+        tables = read_tables(source)
+        return Instances(
+            [stem(table.name) for table in tables],
+            [table.points(self.columns(table, options)) for table in tables],
+            {"k": [table.extra("k", options.get("k")) for table in tables]},
+        )
+
+    def solve(self, instances: Instances, **options: Any) -> list[Solution]:
+        from diconet.problems.kmeans.solve import kmeans
+
+        k = options.pop("k", None)
+        k = instances.given.get("k") if k is None else k
+        return list(kmeans(instances.data, k, **options))  # type: ignore[arg-type]
+
+    def accepts(self, network: DiCoNet) -> bool:
+        from diconet.nets.graph_split import GraphSplit
+        from diconet.nets.sweep import SweepSplit
+
+        return isinstance(network.split, SweepSplit | GraphSplit)
+
+    def fresh(self, size: int, num_sets: int, seed: int, **options: Any) -> Instances:
+        found = super().fresh(size, num_sets, seed)
+        return Instances(
+            found.names, found.data, {"k": [max(2, round(size / _POINTS_EACH))] * num_sets}
+        )
+
+    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
+        from diconet.problems.kmeans.measure import grade
+
+        return grade(solutions)
+
+    @cached_property
+    def recipe(self) -> Any:
+        return import_module("diconet.problems.kmeans.recipe")
+
+    def demo(self, rng: np.random.Generator, scale: float) -> Show:
+        from diconet.problems.kmeans.measure import show
+
+        return show(rng, max(int(40 * scale), 3))
+
+    def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
+        import numpy as np
+
+        rng = np.random.default_rng(seed)
+        k = int(fields.get("k", 4))
+        centres = rng.uniform(0.1, 0.9, (k, 2))
+        points = centres[rng.integers(k, size=n)] + 0.05 * rng.standard_normal((n, 2))
+        return {"points": points.clip(0.01, 0.99).round(4).tolist()}
+
+    def page_solve(self, points: np.ndarray, **fields: float) -> Solution:
+        (solution,) = self.solve(Instances(["page"], [points]), k=[int(fields["k"])])
+        return solution
+
+
+PROBLEM = KMeansProblem("kmeans", summary="k clusters of points", package=__package__)

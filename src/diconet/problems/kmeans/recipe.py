@@ -1,0 +1,157 @@
+"""How networks for k-means (section 6.2) are built and trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import log2
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from diconet.core.model import DiCoNet
+from diconet.core.tree import Growth
+from diconet.core.weights import save
+from diconet.learn.config import check_least
+from diconet.learn.estimators import Loss, label_loss, node_loss, tree_loss
+from diconet.learn.loop import TrainConfig, train
+from diconet.learn.settings import read_settings
+from diconet.nets.graph_split import GraphSplit
+from diconet.nets.softmax_labels import SoftmaxLabels
+from diconet.nets.sweep import SweepSplit
+from diconet.problems.kmeans.exchange import ExchangeMerge
+from diconet.problems.kmeans.losses import exchange_loss
+from diconet.problems.kmeans.problem import PROBLEM
+from diconet.problems.kmeans.table import (
+    BASELINE,
+    GRAPH,
+    Data,
+    cifar_folder,
+    points_of,
+    reproduce,
+)
+from diconet.problems.kmeans.task import KMeansTask, OneOf, Patches
+from diconet.problems.networks import from_runs
+
+__all__ = ["Settings", "reproduce", "train_all", "train_model"]
+
+Network = Literal["sweep", "graph", "softmax"]
+
+LOSSES: dict[str, Loss] = {"sweep": node_loss, "graph": tree_loss, "softmax": label_loss}
+"""What fits each network."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A network for k-means, the points it learns from, and how.
+
+    "graph" is the paper's: a coin per point, REINFORCE over whole trees. "softmax" is the paper's
+    non-recursive baseline. "sweep" is ours: one cut per node, credit node by node.
+
+    Each batch is of one of the kinds of `data` and one of the numbers of `clusters`, with
+    `points_each` points per cluster. Without `clusters`, k follows from a set's size, which
+    `train` bounds (for patches, k is any of 2 to 16). A sweep has a second stage, which begins
+    with `cost_weight` as its preference for cheap cuts, and a third, where the merge learns which
+    `exchanges` pay.
+    """
+
+    network: Network = "sweep"
+    data: tuple[Data, ...] = ("gaussian2",)
+    clusters: tuple[int, ...] | None = None
+    points_each: int = 20
+    width: int = 64
+    num_layers: int = 20
+    sigma: float = 0.5
+    cost_weight: float = 30.0
+    cifar: str | None = None
+    train: TrainConfig = field(default_factory=TrainConfig)
+    second: TrainConfig = field(default_factory=TrainConfig)
+    exchanges: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        check_least(self, 1, "width", "num_layers", "points_each")
+        if not self.data:
+            raise ValueError("data must name at least one kind of points; got none.")
+        if self.network != "sweep" and not self.clusters:
+            raise ValueError(f"clusters must be given for {self.network}; got {self.clusters}.")
+        for k in self.clusters or ():
+            if k < 2 or (self.network == "graph" and log2(k) % 1):
+                raise ValueError(f"clusters must be powers of 2 of at least 2; got {k}.")
+
+    def build(self) -> DiCoNet:
+        """The network, its weights drawn from the run's seed."""
+        torch.manual_seed(self.train.seed)
+        if self.network == "sweep":
+            return DiCoNet(SweepSplit(self.width), growth=Growth())
+        features = points_of(self.data[0], self.cifar, "train").num_features
+        shape = (self.width, self.num_layers, self.sigma)
+        assert self.clusters is not None
+        if self.network == "softmax":
+            return DiCoNet(SoftmaxLabels(features, max(self.clusters), *shape), depth=1)
+        # as many cuts deep as there are clusters to halve
+        return DiCoNet(GraphSplit(features, *shape), growth=Growth(halve_to=self.points_each))
+
+    def task(self) -> OneOf:
+        """What to learn: points of every kind asked for, in every number of clusters."""
+        tasks = []
+        for name in self.data:
+            points = points_of(name, self.cifar, "train")
+            if self.clusters is not None:
+                each = self.points_each
+                tasks += [KMeansTask(points, (k,), size=each * k) for k in self.clusters]
+            else:
+                any_k = tuple(range(2, 17)) if isinstance(points, Patches) else None
+                tasks.append(KMeansTask(points, any_k, self.points_each))
+        return OneOf(tuple(tasks))
+
+
+def train_model(
+    settings: Settings,
+    run: Path,
+    quiet: bool = False,
+    device: str | torch.device | None = None,
+) -> DiCoNet:
+    """Trains a network in the folder `run`, a sweep in three stages."""
+    run = Path(run)
+    model, task = settings.build(), settings.task()
+    how: dict[str, Any] = {"quiet": quiet, "device": device}
+    if not isinstance(model.split, SweepSplit):
+        train(model, task, settings.train, loss=LOSSES[settings.network], run=run, **how)
+    else:
+        model.split.set_cost_weight(0.0)
+        for name, config in {"first": settings.train, "second": settings.second}.items():
+            train(model, task, config, loss=LOSSES[settings.network], run=run / name, **how)
+            if name == "first":
+                model.split.set_cost_weight(settings.cost_weight)
+        model = DiCoNet(model.split, ExchangeMerge(), model.growth)
+        stage, exchanges = run / "exchanges", settings.exchanges
+        train(model, task, exchanges, loss=exchange_loss, run=stage, **how)
+    save(model, run / "weights.safetensors")
+    return model
+
+
+def train_all(
+    runs: Path, *, quiet: bool = False, cifar: str | Path | None = None
+) -> Callable[[str], DiCoNet]:
+    """Trains every network of the table anew, one folder of `runs` each.
+
+    Gives what finds them by the names of their weights. Where nobody says where CIFAR-10 is, the
+    networks for its patches are the shipped ones.
+    """
+    kinds: list[Data] = ["gaussian2", "gaussian10"]
+    images = cifar_folder(cifar)
+    if images is not None:
+        kinds.append("cifar")
+        for phase in ("train", "test"):
+            points_of("cifar", images, phase)  # a wrong folder should not cost hours first
+    presets = PROBLEM.folder("presets")
+    folders = {PROBLEM.name: runs / "kmeans_default"}
+    train_model(read_settings(Settings, presets, "default", []), folders[PROBLEM.name], quiet)
+    for preset, network in (("paper_small", GRAPH), ("baseline", BASELINE)):
+        settings = read_settings(Settings, presets, preset, [])
+        for kind in kinds:
+            name = network + kind
+            folders[name] = runs / name
+            train_model(replace(settings, data=(kind,), cifar=images), folders[name], quiet)
+    return from_runs(folders)

@@ -1,0 +1,327 @@
+"""Clusters of a user's own points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from diconet.core.host import from_host, to_host
+from diconet.core.model import DiCoNet
+from diconet.core.segments import segment_max
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Cut, Growth, PartitionTree, Split, fold, grow
+from diconet.nets.graph_split import GraphSplit
+from diconet.nets.sweep import SweepSplit
+from diconet.plot.levels import planar
+from diconet.plot.stages import Labels, Stage, chosen_levels, relabelled
+from diconet.problems.inputs import as_points, check_count, check_seed, is_many, tree_seeds
+from diconet.problems.kmeans.budget import SharedBudget
+from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, OfWeighted, as_array
+from diconet.problems.kmeans.lloyd import Settled, lloyd
+from diconet.problems.kmeans.problem import PROBLEM
+from diconet.problems.networks import as_network
+from diconet.problems.solution import Model, Solution, labels_of
+
+_CHEAP = 1_000_000
+
+_FINE = 1e-5
+"""Points typically closer than this, where the farthest is at one, need double precision."""
+
+_NEIGHBOURHOOD, _COLUMNS = 128, 16
+"""How many points, and how many of their columns, say how close points lie."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Clusters(Solution):
+    """Points in k clusters, none of them empty: `labels` from 0 to k - 1 and their `centers`.
+
+    `value` is the k-means cost, the sum of squared distances to the centres, and `reference` the
+    one that Lloyd's algorithm reaches; both count points by their `weights`, which have a mean of
+    one. The tree's last partition is what the network said, before anything was exchanged or moved
+    (that took `rounds` of Lloyd's algorithm).
+    """
+
+    points: np.ndarray
+    labels: np.ndarray
+    centers: np.ndarray
+    weights: np.ndarray
+    rounds: int
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Points per cluster."""
+        return np.bincount(self.labels, minlength=len(self.centers))
+
+    def quality(self) -> str:
+        """The number of clusters, and how much of the points' variance lies between them."""
+        x, one = _Frame.of(self.points).x, np.zeros(len(self.points), np.int64)
+        whole = _apart(x, one, 1, self.weights)
+        apart = _apart(x, self.labels, len(self.centers), self.weights)
+        kept = 1 - apart / whole if whole > 0 else 1.0
+        text = f"{len(self.centers)} clusters, {100 * kept:.1f}% of the variance explained"
+        if self.points.size * len(self.centers) > _CHEAP:
+            return text
+        return f"{text}, cost of k-means++: {self.reference:.6g}"
+
+    @cached_property
+    def reference(self) -> float:
+        """The cost of scikit-learn's Lloyd: the best of 10 k-means++ starts, run when asked for."""
+        from diconet.problems.kmeans.references import best_of_ten
+
+        frame = _Frame.of(self.points, self.weights)
+        labels = best_of_ten(frame.x, len(self.centers), self.weights)
+        return frame.cost(labels, int(labels.max()) + 1)
+
+    def record(self) -> dict[str, Any]:
+        """Points, cost beside that of k-means++ where it is cheap to know, clusters and labels."""
+        cheap = self.points.size * len(self.centers) <= _CHEAP
+        return {
+            "points": len(self.points),
+            "value": self.value,
+            "k-means++": self.reference if cheap else None,
+            "clusters": len(self.centers),
+            "labels": self.labels.tolist(),
+        }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The label of every point."""
+        yield "index", "label"
+        yield from enumerate(self.labels.tolist())
+
+    def title(self) -> str:
+        return "k-means"
+
+    def plane(self) -> np.ndarray:
+        return planar(self.points)[0]
+
+    def answer_stage(self) -> Stage:
+        return Stage("", self.labels, marks=planar(self.points, self.centers)[1])
+
+    def stages(self, most: int = 6) -> list[Stage]:
+        """The cuts from the root to the leaves, then the clusters in the end."""
+        down = [Stage(name, parts) for name, parts in chosen_levels(self.tree, most)]
+        final = relabelled(self.labels, down[-1].parts)
+        return [*down, Stage("answer", final, marks=self.answer_stage().marks)]
+
+
+def kmeans(
+    points: Any,
+    k: int | Sequence[int] | np.ndarray,
+    *,
+    lloyd: int = 300,
+    exchange: bool = True,
+    sample_weight: Any = None,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Clusters | list[Clusters]:
+    """Parts (n, d) points into k clusters, or each of several such arrays (solved as one batch).
+
+    A network cuts the points in two, and the parts again, until there are k. On the way back up,
+    clusters are put right where two halves meet (`ExchangeMerge`), and then come at most `lloyd`
+    rounds of Lloyd's algorithm (`exchange=False, lloyd=0` for the leaves of the tree as they are).
+    `k` may be a list, one number per array, and so may `sample_weight`: how much each point counts.
+    `seed` draws the network's cuts at random instead of taking the likeliest.
+    """
+    many = is_many(points, dims=2)
+    arrays = [as_points(array, "points") for array in (points if many else [points])]
+    counts = _counts(k, arrays)
+    weights = _weights(sample_weight if many else [sample_weight], arrays)
+    check_count(lloyd, "lloyd", least=0)
+    seed = check_seed(seed)
+    network = as_network(PROBLEM, model, device)
+    _check_columns(arrays, network)
+    frames = [_Frame.of(array, weight) for array, weight in zip(arrays, weights, strict=True)]
+    dtype = torch.float64 if any(frame.is_fine for frame in frames) else torch.float32
+    sets = SetBatch.of(
+        [torch.from_numpy(frame.x).to(device, dtype) for frame in frames],
+        torch.tensor(counts, dtype=torch.float32, device=device)[:, None],
+    )
+    seeds = tree_seeds(seed, len(sets), device)
+    with torch.inference_mode():
+        tree = clusters_tree(network, sets, seeds)
+        settled = _settled(sets, tree, frames, _merge_of(network) if exchange else None, lloyd)
+    found = [
+        frame.clusters(one, count, partitions, model)
+        for frame, one, count, partitions in zip(
+            frames, settled, counts, labels_of(tree), strict=True
+        )
+    ]
+    return found if many else found[0]
+
+
+def clusters_tree(
+    network: DiCoNet, sets: SetBatch, seeds: torch.Tensor | None = None
+) -> PartitionTree:
+    """A tree with as many leaves as each set's context says.
+
+    Where the split does not share them out between its two sides, the number of points does.
+    """
+    split: Split = network.split
+    if sets.items.dtype == torch.float64:
+        split = _AtItsOwnScale(split)
+    if not isinstance(network.split, SweepSplit):
+        split = SharedBudget(split)
+    return grow(split, sets, Growth(), seeds, closed=sets.context[:, 0] <= 1)
+
+
+@dataclass(frozen=True)
+class _AtItsOwnScale:
+    """Shows a split every node around zero and of size one, where single precision serves."""
+
+    split: Split
+
+    def __call__(self, sets: SetBatch, seeds: torch.Tensor | None) -> Cut:
+        x = sets.items - sets.mean(sets.items)[sets.owner]
+        reach = segment_max(x.abs().amax(1), sets.owner, len(sets))
+        x = x / torch.where(reach > 0, reach, 1)[sets.owner][:, None]
+        return self.split(sets.with_items(x.float()), seeds)
+
+
+def _merge_of(network: DiCoNet) -> ExchangeMerge:
+    """The network's merge; one that has learned nothing where it has none."""
+    return network.merge if isinstance(network.merge, ExchangeMerge) else ExchangeMerge()
+
+
+def _settled(
+    sets: SetBatch,
+    tree: PartitionTree,
+    frames: Sequence[_Frame],
+    merge: ExchangeMerge | None,
+    rounds: int,
+) -> list[Settled]:
+    """The labels of every set: the tree's leaves, after the merge, after rounds of Lloyd."""
+    weights = from_host(np.concatenate([frame.weights for frame in frames]), sets.items)
+    if merge is None:
+        counts = sets.context[:, 0].long()
+        merged = Clustering(sets, weights, tree.leaves, counts)
+    else:
+        merged = fold(OfWeighted(merge, weights), tree)
+    if rounds == 0:
+        return [Settled(to_host(labels), 0) for labels in sets.unpack(merged.leaves)]
+    starts: Sequence[Any] = [None] * len(sets)
+    if merged.sample is None:
+        starts = [to_host(labels) for labels in sets.unpack(merged.labels)]
+    return [
+        lloyd(as_array(x), to_host(w), to_host(centres), rounds=rounds, labels=start)
+        for x, w, centres, start in zip(
+            sets.unpack(), sets.unpack(weights.float()), merged.centres(), starts, strict=True
+        )
+    ]
+
+
+def _weights(given: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """How much each point counts: one where nobody said."""
+    if given is None:
+        given = [None] * len(arrays)
+    if len(given) != len(arrays):
+        raise ValueError(
+            f"sample_weight must be one array per set, {len(arrays)} in all; got {len(given)}."
+        )
+    found = []
+    for one, array in zip(given, arrays, strict=True):
+        weight = np.ones(len(array)) if one is None else np.asarray(one, dtype=np.float64)
+        if weight.shape != (len(array),):
+            raise ValueError(f"sample_weight must have shape ({len(array)},); got {weight.shape}.")
+        if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
+            raise ValueError(
+                f"sample_weight must be finite, at least 0 and not all 0; got {weight.min()}."
+            )
+        found.append(weight / weight.mean())
+    return found
+
+
+def _counts(k: Any, arrays: list[np.ndarray]) -> list[int]:
+    k = k.item() if isinstance(k, np.ndarray) and k.ndim == 0 else k
+    counts = list(k) if isinstance(k, Sequence | np.ndarray) else [k] * len(arrays)
+    if len(counts) != len(arrays):
+        raise ValueError(
+            f"k must be one number or {len(arrays)}, one per array; got {len(counts)}."
+        )
+    for count, array in zip(counts, arrays, strict=True):
+        if check_count(count, "k", least=1) > len(array):
+            raise ValueError(f"k must be at most the number of points, {len(array)}; got {count}.")
+    return [int(count) for count in counts]
+
+
+def _check_columns(arrays: list[np.ndarray], network: DiCoNet) -> None:
+    """Refuses arrays of different widths, or of another than the network was made for."""
+    wide = arrays[0].shape[1]
+    made_for = ""
+    if isinstance(network.split, GraphSplit):
+        wide, made_for = network.split.config["num_features"], " for this model"
+    for array in arrays:
+        if array.shape[1] != wide:
+            raise ValueError(f"points must have shape (n, {wide}){made_for}; got {array.shape}.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """Points around zero and of size one: `points = (x * reach + mean) * largest`.
+
+    In this order nothing overflows, however far out the points lie. `weights` have a mean of one.
+    """
+
+    points: np.ndarray
+    weights: np.ndarray
+    x: np.ndarray
+    mean: np.ndarray
+    reach: float
+    largest: float
+
+    @classmethod
+    def of(cls, points: np.ndarray, weights: np.ndarray | None = None) -> _Frame:
+        if weights is None:
+            weights = np.ones(len(points))
+        largest = float(np.abs(points).max(initial=0.0)) or 1.0
+        small = points / largest
+        mean = small.mean(0)
+        small -= mean
+        reach = float(np.abs(small).max(initial=0.0)) or 1.0
+        small /= reach
+        return cls(points, weights, small, mean, reach, largest)
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether points lie so close that single precision would blur them."""
+        some = self.x[:: max(1, len(self.x) // _NEIGHBOURHOOD)][:_NEIGHBOURHOOD]
+        far = np.square(some[:, None, :_COLUMNS] - some[None, :, :_COLUMNS]).sum(2)
+        far[far == 0] = np.inf
+        near = far.min(1, initial=np.inf)
+        near = near[np.isfinite(near)]
+        return bool(len(near)) and float(np.sqrt(np.median(near))) < _FINE
+
+    def clusters(self, found: Settled, k: int, tree: Sequence[Labels], model: Model) -> Clusters:
+        """The answer that these labels are."""
+        labels = found.labels
+        centers = (_means(self.x, labels, k, self.weights) * self.reach + self.mean) * self.largest
+        return Clusters(
+            self.cost(labels, k), tree, self.points, labels, centers, self.weights, found.rounds,
+            model=model,
+        )  # fmt: skip
+
+    def cost(self, labels: Labels, k: int) -> float:
+        """The weighted sum of squared distances to the means, in the points' own units."""
+        apart = _apart(self.x, labels, k, self.weights)
+        return apart * self.reach * self.reach * self.largest * self.largest
+
+
+def _means(x: np.ndarray, labels: Labels, k: int, weights: np.ndarray) -> np.ndarray:
+    """The means of clusters; of points that count nothing, as if they did."""
+    mass = np.bincount(labels, weights, minlength=k)
+    if (mass == 0).any():
+        weights = np.where(mass[labels] == 0, 1.0, weights)
+        mass = np.bincount(labels, weights, minlength=k)
+    sums = np.stack([np.bincount(labels, weights * column, minlength=k) for column in x.T], 1)
+    return sums / mass[:, None]
+
+
+def _apart(x: np.ndarray, labels: Labels, k: int, weights: np.ndarray) -> float:
+    gaps = x - _means(x, labels, k, weights)[labels]
+    return float(np.einsum("ij,ij,i->", gaps, gaps, weights))

@@ -1,0 +1,248 @@
+"""The paper's table of k-means (section 6.2): its nine columns, its rows, and ours below them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from math import log2
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from diconet.core.model import DiCoNet
+from diconet.core.noise import phase_generator
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth, PartitionTree, fold, grow
+from diconet.nets.graph_split import GraphSplit
+from diconet.nets.softmax_labels import SoftmaxLabels
+from diconet.problems.kmeans import references
+from diconet.problems.kmeans.clusters import cost_of, lloyd_steps
+from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
+from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points
+from diconet.problems.networks import if_there, shipped
+from diconet.problems.table import cells
+
+Data = Literal["gaussian2", "gaussian10", "uneven2", "broad2", "cifar", "photographs"]
+CLUSTERS = (4, 8, 16)
+CIFAR_VARIABLE = "DICONET_CIFAR10"
+"""An environment variable that may name the folder of CIFAR-10."""
+
+GRAPH, BASELINE = "kmeans_graph_", "kmeans_softmax_"
+"""The names of the paper's networks begin so; the kind of points follows."""
+
+PAPER: dict[str, tuple[float, ...]] = {
+    "Baseline / Lloyd": (1.8, 3.1, 3.5, 1.14, 5.7, 12.5, 1.02, 1.07, 1.41),
+    "DiCoNet / Lloyd": (2.3, 2.1, 2.1, 1.6, 6.3, 8.5, 1.04, 1.05, 1.2),
+    "Baseline / Rec. Lloyd": (0.7, 1.5, 1.7, 0.15, 0.65, 1.25, 1.01, 1.04, 1.21),
+    "DiCoNet / Rec. Lloyd": (0.9, 1.01, 1.02, 0.21, 0.72, 0.85, 1.02, 1.02, 1.07),
+}
+"""The paper's table, for k = 4, 8, 16 of each of the three kinds of points."""
+
+PAPER_LAYERS = 20
+"""A row whose network has another number of layers says so in its name."""
+
+EXCHANGE = " with exchange"
+"""What a row is called whose tree is folded by `ExchangeMerge`."""
+
+LLOYD_STEPS = 5
+"""Steps of Lloyd's algorithm after our own rows."""
+
+_OURS = "Sweep"
+_POINTS_EACH = 20
+_PATCHES = 500
+_CHUNK_ITEMS = 2_000
+
+
+def points_of(name: Data, cifar: str | Path | None, phase: Literal["train", "test"]) -> Points:
+    """The source of points that goes by a name."""
+    if name == "cifar":
+        folder = cifar_folder(cifar)
+        if folder is None:
+            raise ValueError(f"cifar must name a folder (or {CIFAR_VARIABLE} must); got none.")
+        subset = "data_batch_1" if phase == "train" else "test_batch"
+        return Patches.cifar10(folder, subset=subset)
+    if name == "photographs":
+        return Patches.photographs()
+    return {
+        "gaussian2": Gaussian(2),
+        "gaussian10": Gaussian(10),
+        "uneven2": Gaussian(2, uneven=0.5),
+        "broad2": Gaussian(2, variance=2e-2),
+    }[name]
+
+
+def cifar_folder(given: str | Path | None) -> str | None:
+    """The folder of CIFAR-10: as given, or as the environment says."""
+    return str(given) if given is not None else os.environ.get(CIFAR_VARIABLE)
+
+
+Labels = Callable[[SetBatch], Tensor]
+"""A way to cluster: packed sets with k as context, to a label per item."""
+
+Ways = Callable[[SetBatch], dict[str, Tensor]]
+"""Several that share their work, such as a tree before and after its merge, by the rows' names."""
+
+
+def labels_by(model: DiCoNet) -> Labels:
+    """How a network clusters: its one likeliest tree, or its likeliest labels."""
+
+    @torch.inference_mode()
+    def label(sets: SetBatch) -> Tensor:
+        if isinstance(model.split, SoftmaxLabels):
+            return references.renumbered(sets, model.split(sets)[0])
+        return tree_by(model, sets).leaves
+
+    return label
+
+
+def tree_by(model: DiCoNet, sets: SetBatch) -> PartitionTree:
+    """A network's likeliest tree with as many leaves as the sets' context says."""
+    if isinstance(model.split, GraphSplit):
+        return grow(model.split, sets, Growth(depth=round(log2(float(sets.context[0, 0])))))
+    return grow(model.split, sets, model.growth)
+
+
+def before_and_after_exchange(row: str, model: DiCoNet) -> Ways:
+    """One tree as two rows: its leaves, and what the merge makes of them."""
+
+    @torch.inference_mode()
+    def label(sets: SetBatch) -> dict[str, Tensor]:
+        tree = tree_by(model, sets)
+        merge = model.merge if isinstance(model.merge, ExchangeMerge) else ExchangeMerge()
+        return {row: tree.leaves, row + EXCHANGE: fold(merge, tree).leaves}
+
+    return label
+
+
+def one_start(row: str) -> Ways:
+    """One start of k-means++ and Lloyd, and untrained exchanges after it: no tree at all."""
+
+    def label(sets: SetBatch) -> dict[str, Tensor]:
+        labels = references.lloyd(sets, restarts=1)
+        counts, ones = sets.context[:, 0].long(), torch.ones(sets.num_items)
+        better = exchanged(sets.items, ones, sets.sizes, labels, counts, ExchangeMerge())
+        return {row: labels, row + EXCHANGE: better}
+
+    return label
+
+
+def costs(label: Labels, sets: SetBatch, *, lloyd: int = 0) -> tuple[Tensor, Tensor]:
+    """What every set costs, before and after `lloyd` steps of Lloyd's."""
+    return costs_by_row(lambda some: {"": label(some)}, sets, lloyd=lloyd)[""]
+
+
+def costs_by_row(
+    label: Ways, sets: SetBatch, *, lloyd: int = 0
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """The same for several rows, in chunks of bounded memory."""
+    chunk = max(1, _CHUNK_ITEMS // max(int(sets.sizes.max()), 1))
+    before: dict[str, list[Tensor]] = {}
+    after: dict[str, list[Tensor]] = {}
+    for part in torch.arange(len(sets)).split(chunk):
+        some = sets.take(part).as_roots()
+        for row, labels in label(some).items():
+            moved = lloyd_steps(some, labels, lloyd)
+            before.setdefault(row, []).append(cost_of(some, labels).double())
+            after.setdefault(row, []).append(cost_of(some, moved).double())
+    return {row: (torch.cat(before[row]), torch.cat(after[row])) for row in before}
+
+
+def kinds(cifar: str | None) -> dict[str, Data]:
+    """The paper's three kinds of points by their titles.
+
+    Without CIFAR-10, the third is of scikit-learn's photographs, under that name.
+    """
+    patches: dict[str, Data] = {"CIFAR-10 patches": "cifar"}
+    if cifar is None:
+        patches = {"photograph patches": "photographs"}
+    return {"Gaussian (d=2)": "gaussian2", "Gaussian (d=10)": "gaussian10", **patches}
+
+
+def columns(cifar: str | None, num_sets: int, seed: int) -> dict[str, tuple[str, SetBatch]]:
+    """The paper's nine columns: which data each is of, and its test sets."""
+    made: dict[str, tuple[str, SetBatch]] = {}
+    for number, (title, name) in enumerate(kinds(cifar).items()):
+        points = points_of(name, cifar, "test")
+        for k in CLUSTERS:
+            rng = phase_generator("test", seed, number, k)
+            size = _POINTS_EACH * k if name.startswith("gaussian") else _PATCHES
+            sets = KMeansTask(points, (k,)).sample(num_sets, size, rng=rng)
+            made[f"{title} k={k}"] = (name, sets)
+    return made
+
+
+def reproduce(
+    *,
+    num_sets: int = 1_000,
+    seed: int = 0,
+    cifar: str | Path | None = None,
+    find: Callable[[str], DiCoNet] = shipped,
+) -> list[dict[str, Any]]:
+    """The paper's table, and our own rows and controls below it; `find` gets networks by name.
+
+    Every figure is mean cost over mean cost. `cifar` names the folder of CIFAR-10; where neither it
+    nor the environment does, those columns are of photographs, and have no figure of the paper's.
+    """
+    records: list[dict[str, Any]] = []
+    folder = cifar_folder(cifar)
+    for number, (column, (data, sets)) in enumerate(columns(folder, num_sets, seed).items()):
+        bars = {
+            "Lloyd": costs(references.lloyd, sets)[0].mean(),
+            "Rec. Lloyd": costs(references.recursive_lloyd, sets)[0].mean(),
+        }
+        for way in rows(data, find):
+            for row, found in costs_by_row(way, sets, lloyd=LLOYD_STEPS).items():
+                for name, ratio in _ratios(row, found, bars).items():
+                    known = PAPER.get(_as_in_the_paper(name)) if data != "photographs" else None
+                    paper = {"cost ratio": known[number]} if known else {}
+                    records += cells(name, column, {"cost ratio": ratio}, paper)
+    first = {name: place for place, name in enumerate(PAPER)}
+    order = list(dict.fromkeys(record["row"] for record in records))
+    order.sort(key=lambda row: first.get(_as_in_the_paper(row), len(first)))
+    return sorted(records, key=lambda record: order.index(record["row"]))
+
+
+def _ratios(row: str, found: tuple[Tensor, Tensor], bars: dict[str, Tensor]) -> dict[str, float]:
+    """The ratios that a way to cluster gives, by the names of their rows."""
+    cost, after = (costs.mean() for costs in found)
+    ratios = {f"{row} / Lloyd": cost / bars["Lloyd"]}
+    if f"{_as_in_the_paper(row)} / Rec. Lloyd" in PAPER:
+        ratios[f"{row} / Rec. Lloyd"] = cost / bars["Rec. Lloyd"]
+    if row.startswith(_OURS) or row.endswith(EXCHANGE):
+        ratios[f"{row} + {LLOYD_STEPS} Lloyd steps / Lloyd"] = after / bars["Lloyd"]
+    return {name: ratio.item() for name, ratio in ratios.items()}
+
+
+def _as_in_the_paper(row: str) -> str:
+    """The paper's name of a row, without the number of layers."""
+    network, slash, bar = row.partition(" / ")
+    return network.partition(", ")[0] + slash + bar if " layers" in network else row
+
+
+def _paper_row(row: str, model: DiCoNet) -> Ways:
+    """A network of the paper's kind as a row, which says how deep it is where the paper differs."""
+    layers = model.split.config["num_layers"]  # type: ignore[index]
+    name = row if layers == PAPER_LAYERS else f"{row}, {layers} layers"
+    return _alone(name, labels_by(model))
+
+
+def rows(data: str, find: Callable[[str], DiCoNet]) -> list[Ways]:
+    """What a column is measured with: learned networks, and controls that learn nothing."""
+    kind = "cifar" if data == "photographs" else data
+    paper = {"Baseline": if_there(find, BASELINE + kind), "DiCoNet": if_there(find, GRAPH + kind)}
+    return [
+        *(_paper_row(row, model) for row, model in paper.items() if model is not None),
+        before_and_after_exchange(_OURS, find("kmeans")),
+        before_and_after_exchange("Min-cost cut, budget halved", references.min_cost("halved")),
+        before_and_after_exchange(
+            "Min-cost cut, budget by points", references.min_cost("proportional")
+        ),
+        _alone("BisectingKMeans", references.bisecting),
+        one_start("k-means++, one start"),
+    ]
+
+
+def _alone(row: str, label: Labels) -> Ways:
+    return lambda sets: {row: label(sets)}

@@ -1,0 +1,62 @@
+"""Credit call by call for the knapsack recursion, as the authors' published code gives it."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from diconet.core.answers import Sequences
+from diconet.core.model import DiCoNet
+from diconet.core.noise import mix
+from diconet.core.segments import index_of
+from diconet.core.sets import SetBatch
+from diconet.core.task import Task
+from diconet.core.tree import Cut, children
+from diconet.learn.batches import Batch
+from diconet.learn.config import TrainConfig
+from diconet.learn.losses import policy_gradient
+from diconet.problems.knapsack.greedy import worth
+
+
+def call_loss(
+    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """REINFORCE at every call along the likeliest way, each sample finished by the likeliest calls.
+
+    A call's samples are compared with one another alone: what the calls before it chose is the same
+    for all of them, and the calls after it add no noise of their own.
+    """
+    samples = config.tree_samples
+    with torch.no_grad():
+        likeliest = model(batch.sets)
+        value = _packed(batch.sets, likeliest.solution)
+    loss = value.new_zeros(())
+    for level in likeliest.tree.levels:
+        if level.cut is None:
+            continue
+        example = level.example[level.inner]
+        nodes = level.sets.take(level.inner).as_roots().repeat(samples)
+        seeds = batch.seeds.reshape(-1, samples)[example].flatten()
+        cut = model.split(nodes, mix(seeds, level.number))
+        with torch.no_grad():
+            score = worth(nodes, ~cut.side) + _rest(model, nodes, cut)
+        relative = score / value[example].clamp(min=1e-9).repeat_interleave(samples)
+        loss = loss + policy_gradient(cut.log_prob, relative, samples)
+    score = task.reward(batch.sets, likeliest.solution)
+    return loss, {"loss": loss.item(), "score": score.mean().item()}
+
+
+def _rest(model: DiCoNet, nodes: SetBatch, cut: Cut) -> Float[Tensor, "sets"]:
+    """What the likeliest calls after a cut add; nothing where the call was the last."""
+    assert cut.closed is not None
+    rest = worth(nodes, torch.zeros_like(cut.side))
+    going = index_of(~cut.closed[:, 1])
+    if len(going):
+        second = children(nodes, cut).take(2 * going + 1).as_roots()
+        rest[going] = _packed(second, model(second).solution)
+    return rest
+
+
+def _packed(sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+    return worth(sets, solution.mask(sets))

@@ -1,0 +1,80 @@
+"""Filling a knapsack by value per weight: the order and Dantzig's greedy.
+
+Weights and capacities are whole numbers held as float64, so that every sum of them is exact (up to
+2**53) and "fits" means fits.
+"""
+
+from __future__ import annotations
+
+import typing
+
+import torch
+from jaxtyping import Bool, Float, Int
+from numba import njit
+from torch import Tensor
+
+from diconet.core.host import from_host, to_host
+from diconet.core.segments import segment_sort
+from diconet.core.sets import SetBatch
+
+VALUE, WEIGHT = 0, 1
+"""The columns of an item."""
+
+ROOM, TO_COME = 0, 1
+"""The columns of a context: the room left and, below the root, how many calls are still to come."""
+
+
+def ratio_of(sets: SetBatch) -> Float[Tensor, "items"]:
+    """Value per weight of every item; what weighs nothing comes first of all."""
+    value, weight = sets.items[:, VALUE].double(), sets.items[:, WEIGHT].double()
+    return torch.where(weight > 0, value / weight.clamp(min=1e-300), value * torch.inf).nan_to_num()
+
+
+def by_ratio(sets: SetBatch) -> Int[Tensor, "items"]:
+    """The row order that sorts each set by falling value per weight."""
+    return segment_sort(-ratio_of(sets), sets.owner)
+
+
+def used(sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Float[Tensor, "sets"]:
+    """The weight of the chosen items of each set."""
+    return sets.sum(torch.where(chosen, sets.items[:, WEIGHT].double(), 0.0))
+
+
+def worth(sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Float[Tensor, "sets"]:
+    """The value of the chosen items of each set."""
+    return sets.sum(torch.where(chosen, sets.items[:, VALUE].double(), 0.0))
+
+
+def greedy_fill(
+    sets: SetBatch,
+    order: Int[Tensor, "items"],
+    *,
+    skip: bool = True,
+    chosen: Bool[Tensor, "items"] | None = None,
+) -> Bool[Tensor, "items"]:
+    """Takes items in this order while they fit, on top of those already `chosen`.
+
+    At the first item that does not fit it stops or, with `skip`, passes over it and goes on.
+    """
+    if chosen is None:
+        chosen = torch.zeros(sets.num_items, dtype=torch.bool, device=order.device)
+    result = to_host(chosen).copy()
+    room = sets.context[:, ROOM].double() - used(sets, chosen)
+    items = to_host(sets.items.double())
+    _fill(items, to_host(order), to_host(sets.offsets), to_host(room).copy(), result, skip)
+    return from_host(result, order)
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _fill(items, order, offsets, room, chosen, skip):
+    for s in range(len(room)):
+        for place in range(offsets[s], offsets[s + 1]):
+            row = order[place]
+            if chosen[row] or items[row, 0] <= 0:
+                continue
+            if items[row, 1] <= room[s]:
+                chosen[row] = True
+                room[s] -= items[row, 1]
+            elif not skip:
+                break

@@ -1,0 +1,242 @@
+"""Knapsacks of a user's own: what to take, never over capacity, and how good it is for certain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from diconet.core.host import to_host
+from diconet.core.model import DiCoNet
+from diconet.core.noise import mix, seeds_from
+from diconet.core.sets import SetBatch
+from diconet.plot.stages import LEFT as NOT_TAKEN
+from diconet.plot.stages import Stage
+from diconet.problems.inputs import check_seed, is_many
+from diconet.problems.knapsack.greedy import by_ratio, greedy_fill
+from diconet.problems.knapsack.instance import Instance, Rounded
+from diconet.problems.knapsack.prices import Prices
+from diconet.problems.knapsack.problem import PROBLEM
+from diconet.problems.knapsack.repair import CoreSplit
+from diconet.problems.knapsack.search import Hunt, run
+from diconet.problems.knapsack.whole import ITEM_BITS, exact_total
+from diconet.problems.networks import as_network
+from diconet.problems.solution import Partitions, Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_DENSE_LIMIT = 5_000
+"""The most items for a network whose cost grows with their square."""
+
+_INSTANCES_AT_ONCE = 1_024
+
+_KEPT, _FLIPPED, _LEFT = range(3)
+"""How an item got into the knapsack: the relaxation took it, the tree put it in; or it did not."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Packing(Solution):
+    """A choice of items: `chosen`, their indices in order, of total `weight` and `value`.
+
+    `bound` is a value that no choice can exceed, and `gap` how far at most, relative to the value,
+    the answer is from the best: 0 if it is proven optimal. The tree's first cut takes what the
+    fractional optimum takes and the answer keeps, its second what the answer takes beside that.
+    """
+
+    values: np.ndarray
+    weights: np.ndarray
+    capacity: float
+    chosen: np.ndarray
+    weight: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How much better, relative to this, the best choice could be; 0 if this is proven it."""
+        if self.bound <= self.value:
+            return 0.0
+        return self.bound / self.value - 1 if self.value > 0 else math.inf
+
+    def quality(self) -> str:
+        """The number of items, and how near to the best choice they certainly are."""
+        items = f"{len(self.chosen)} of {len(self.values)} items"
+        if self.gap == 0:
+            return f"{items}, proven optimal"
+        return f"{items}, at most {100 * self.gap:.3g}% below the best"
+
+    def record(self) -> dict[str, Any]:
+        """Items, value, weight, capacity, what is proven of the value, and what was chosen."""
+        return {
+            "items": len(self.values),
+            "value": self.value,
+            "weight": self.weight,
+            "capacity": self.capacity,
+            "bound": self.bound,
+            "gap": self.gap if math.isfinite(self.gap) else None,
+            "chosen": self.chosen.tolist(),
+        }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The chosen items, with their values and weights."""
+        yield "index", "value", "weight"
+        for index in self.chosen.tolist():
+            yield index, float(self.values[index]), float(self.weights[index])
+
+    def title(self) -> str:
+        return "knapsack"
+
+    def plane(self) -> np.ndarray:
+        return np.column_stack([self.weights, self.values])
+
+    def answer_stage(self) -> Stage:
+        parts = np.full(len(self.values), NOT_TAKEN)
+        parts[self.chosen] = 0
+        return Stage("", parts)
+
+    def stages(self, most: int = 6) -> list[Stage]:
+        """One step per call: the items it took (part 1), those taken before (0) and those left."""
+        from diconet.problems.knapsack.draw import stages_of
+
+        return stages_of(self)
+
+    def draw(self, ax: Axes, stage: Stage, *, final: bool = False) -> None:
+        from diconet.problems.knapsack.draw import draw_packing
+
+        draw_packing(ax, self, stage.parts, final=final)
+
+    def finish(self, figure: Figure, axes: Sequence[Axes]) -> None:
+        from diconet.problems.knapsack.draw import add_legend
+
+        add_legend(figure, axes)
+
+
+def knapsack(
+    values: Any,
+    weights: Any,
+    capacity: Any,
+    *,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Packing | list[Packing]:
+    """The items to take so that they are worth most and weigh at most `capacity` together.
+
+    Or the items of each of several knapsacks (lists of arrays, and one capacity or one each),
+    solved as one batch. Sums are exact on the numbers given (as float64; integers as they are), so
+    the capacity is never exceeded, not even by rounding. The `seed` decides how equal items are
+    divided; most answers are proven optimal, whatever it is.
+
+    >>> knapsack([10, 6, 8, 1], [4, 2, 4, 1], 7).chosen.tolist()
+    [0, 1, 3]
+    """
+    many = is_many(values, dims=1)
+    instances = (
+        _read_many(values, weights, capacity) if many else [Instance.of(values, weights, capacity)]
+    )
+    # Lists are sorted and joined on the CPU: the network is too small for a GPU to make it faster.
+    network = as_network(PROBLEM, model, device)
+    seed = check_seed(seed)
+    packings: list[Packing] = []
+    for first in range(0, len(instances), _INSTANCES_AT_ONCE):
+        part = instances[first : first + _INSTANCES_AT_ONCE]
+        packings += _solve(part, network, seed, device)
+    packings = [replace(packing, model=model) for packing in packings]
+    return packings if many else packings[0]
+
+
+def _read_many(values: Any, weights: Any, capacity: Any) -> list[Instance]:
+    several = isinstance(capacity, Sequence | np.ndarray | torch.Tensor)
+    capacities = list(capacity) if several and np.ndim(capacity) else [capacity] * len(values)
+    for given, name in ((weights, "weights"), (capacities, "capacity")):
+        if len(given) != len(values):
+            raise ValueError(f"{name} must be one per instance, {len(values)}; got {len(given)}.")
+    return [Instance.of(*one) for one in zip(values, weights, capacities, strict=True)]
+
+
+def _solve(
+    instances: list[Instance], network: DiCoNet, seed: int | None, device: str | torch.device
+) -> list[Packing]:
+    if not isinstance(network.split, CoreSplit):
+        return _by_tree(instances, network, seed, device)
+    seeds = mix(torch.full((len(instances),), seed or 0, device=device), 0)
+    loose = [instance.rounded(safe=False) for instance in instances]
+    bounds, hunts = _hunts(loose, network, seeds), []
+    # Where numbers had to be rounded, the best choice may not fit: then once more, to be safe.
+    over = [i for i, one in enumerate(instances) if not one.fits(bounds[i].chosen)]
+    again = [instances[i].rounded(safe=True) for i in over]
+    hunts = list(bounds)
+    which = torch.tensor(over, dtype=torch.long, device=device)
+    for i, hunt in zip(over, _hunts(again, network, seeds[which]), strict=True):
+        hunts[i] = hunt
+    packings = []
+    for instance, rounded, bound, hunt in zip(instances, loose, bounds, hunts, strict=True):
+        chosen = hunt.chosen if rounded.exact else instance.topped_up(hunt.chosen)
+        kept = hunt.prices.at(0).taken & chosen
+        how = np.where(kept, _KEPT, np.where(chosen, _FLIPPED, _LEFT))
+        packings.append(_packing(instance, rounded, how, _LEFT, bound.prices.bound))
+    return packings
+
+
+def _hunts(several: list[Rounded], network: DiCoNet, seeds: torch.Tensor) -> list[Hunt]:
+    hunts = [Hunt.of(one.values, one.weights, one.capacity) for one in several]
+    run(hunts, network, seeds)
+    return hunts
+
+
+def _packing(
+    instance: Instance, rounded: Rounded, how: np.ndarray, left: int, limit: int
+) -> Packing:
+    """The answer, given at which cut each useful item was taken (`left` if at none) and a bound."""
+    at = np.full(len(instance.values), left)
+    at[instance.useful] = how
+    at[instance.free] = 0
+    chosen = np.flatnonzero(at < left)
+    tree = Partitions(at[None] > np.arange(left)[:, None])
+    given = instance.values, instance.weights, instance.capacity
+    weight = exact_total(instance.weights[chosen])
+    bound = instance.bound(rounded, limit, how < left)
+    return Packing(instance.total(chosen), tree, *given, chosen, weight, bound)
+
+
+def _by_tree(
+    instances: list[Instance], network: DiCoNet, seed: int | None, device: str | torch.device
+) -> list[Packing]:
+    """The answers of any other network, such as the paper's: its tree, then greedy on top."""
+    coarse = [one.rounded(safe=True, sum_bits=ITEM_BITS) for one in instances]
+    sets = SetBatch.of(
+        [torch.from_numpy(np.column_stack([c.values, c.weights]).astype(float)) for c in coarse],
+        torch.tensor([[float(c.capacity)] for c in coarse], dtype=torch.float64, device="cpu"),
+    ).to(device)
+    if int(sets.sizes.max()) > _DENSE_LIMIT:
+        raise ValueError(
+            f"values must be at most {_DENSE_LIMIT} for this model, whose cost grows with the"
+            f" square; got {int(sets.sizes.max())}."
+        )
+    seeds = None
+    if seed is not None:
+        seeds = seeds_from(torch.Generator().manual_seed(seed), len(sets)).to(device)
+    with torch.inference_mode():
+        outcome = network(sets, seeds)
+    sides = outcome.tree.sides
+    taken_at = sides.long().cumprod(0).sum(0)  # the first cut that puts an item on the first side
+    chosen = outcome.solution.mask(sets)
+    filled = greedy_fill(sets, by_ratio(sets), chosen=chosen)
+    left = len(sides) + 1
+    stage = torch.where(chosen, taken_at, torch.where(filled, left - 1, left))
+    return [
+        _packing(instance, loose, to_host(part), left, _dantzig(loose))
+        for instance, part in zip(instances, sets.unpack(stage), strict=True)
+        for loose in [instance.rounded(safe=False)]
+    ]
+
+
+def _dantzig(one: Rounded) -> int:
+    """The fractional bound."""
+    return Prices(one.values, one.weights, one.capacity, 0).bound

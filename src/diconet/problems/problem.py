@@ -1,0 +1,331 @@
+"""What the command line, the page, the demo and the benchmarks know of a problem.
+
+`Problem` works for any task: everything it does follows from the task's `sample` and `reward`, by
+the general parts of `diconet.problems.general`. The problems in the box derive from it and replace
+what they do better. Nothing here imports torch; what needs it is imported when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diconet.core.files import named_files
+from diconet.io.parse import existing
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    import numpy as np
+
+    from diconet.core.model import DiCoNet
+    from diconet.core.task import Task
+    from diconet.io.source import Source
+    from diconet.io.tables import Table
+    from diconet.problems.solution import Model, Solution
+
+Record = dict[str, Any]
+"""A flat record of plain values: a row of a table that a command prints."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that belongs to one problem, such as `--k`; without `read`, a switch."""
+
+    name: str
+    help: str
+    read: Callable[[str], Any] | None = None
+    commands: tuple[str, ...] = ("solve",)
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """Inputs by name, and what is given with each of them, such as its capacity.
+
+    `given` goes by the names of options, and `solve` uses it where there is no such option.
+    """
+
+    names: list[str]
+    data: list[Any]
+    given: Mapping[str, list[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+@dataclass(frozen=True, eq=False)
+class Show:
+    """An instance for the demo, what is measured, and two methods to compare with, by name."""
+
+    instances: Instances
+    text: str
+    measure: str
+    reference: tuple[str, Callable[[], float]]
+    oracle: tuple[str, Callable[[], float]] | None
+
+
+@dataclass(frozen=True)
+class PageField:
+    """A number that the page asks for beside the points."""
+
+    name: str
+    label: str
+    value: float
+    least: float = 0.0
+    most: float = 1e9
+    whole: bool = False
+
+    def read(self, text: Any) -> float:
+        """A value for this field, checked."""
+        try:
+            value = float(text)
+        except (TypeError, ValueError):
+            value = float("nan")
+        if not self.least <= value <= self.most or (self.whole and value != int(value)):
+            kind = "a whole number" if self.whole else "a number"
+            limits = f"from {self.least:g} to {self.most:g}"
+            raise ValueError(f"{self.name} must be {kind} {limits}; got {text!r}.")
+        return value
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the page says of a problem.
+
+    `items` is what it calls the points, `value` what it calls the value of an answer. With `axes`,
+    the names of the two coordinates, it labels the plane and lists the items in a table.
+    """
+
+    items: str = "points"
+    value: str = "reward"
+    axes: tuple[str, str] | None = None
+    fields: tuple[PageField, ...] = ()
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, float]:
+        """The values of all fields: those given, checked, and the defaults of the rest."""
+        known = {one.name: one for one in self.fields}
+        for name in given:
+            if name not in known:
+                allowed = ", ".join(known) or "none"
+                raise ValueError(f"fields must be among {allowed}; got {name!r}.")
+        return {name: one.read(given.get(name, one.value)) for name, one in known.items()}
+
+
+class Problem:
+    """A problem by its name: how to read, solve, measure, learn and draw it.
+
+    `task` is an object with `sample` and `reward`, and maybe an `oracle`. `package` is where its
+    `presets/` and `weights/` lie, if it has any.
+    """
+
+    files = "CSV with or without a header, .npy or JSON"
+    """What `diconet solve` reads, for its help."""
+
+    options: tuple[Option, ...] = (
+        Option("edges", "source, target (from 0), features; or 'edges' in a JSON FILE", existing),
+    )
+    sizes: tuple[int, ...] = (20, 50, 100)
+    """The set sizes that `diconet evaluate` measures."""
+
+    num_sets = 1_024
+    """How many fresh sets of each size it measures."""
+
+    outputs: tuple[str, ...] = (".csv", ".json", ".npy")
+    """The endings of files that answers can be written to."""
+
+    has_table = False
+    """Whether the paper has a table that `diconet reproduce` prints."""
+
+    def __init__(
+        self, name: str, task: Any = None, *, summary: str = "", package: str | None = None
+    ) -> None:
+        self.name = name
+        self.summary = summary or _first_line(task)
+        self.package = package
+        self._task = task
+        if type(self) is Problem:
+            self.num_sets = 256  # each of them is divided in five ways
+
+    def __repr__(self) -> str:
+        return f"Problem({self.name!r})"
+
+    @property
+    def task(self) -> Task:
+        """Where inputs come from, and how good a solution is."""
+        task: Task = self._task
+        return task
+
+    # What lies beside it.
+
+    def folder(self, kind: str) -> Traversable | None:
+        """The folder of presets or weights, if there is one."""
+        if self.package is None:
+            return None
+        folder = files(self.package) / kind
+        return folder if folder.is_dir() else None
+
+    @cached_property
+    def weights(self) -> dict[str, Traversable]:
+        """The weights that come with the problem, by name; the default network has its name."""
+        return named_files(self.folder("weights"), ".safetensors")
+
+    @property
+    def presets(self) -> list[str]:
+        """The names of its presets, the default first, which needs no file."""
+        return list(dict.fromkeys(["default", *named_files(self.folder("presets"), ".yaml")]))
+
+    # Files in.
+
+    def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
+        """The instances of a file."""
+        from diconet.io.tables import edges_beside, read_tables, stem
+
+        tables = read_tables(source)
+        names = [stem(table.name) for table in tables]
+        data = [table.points(self.columns(table, options)) for table in tables]
+        given = {
+            "context": [table.extras.get("context") for table in tables],
+            "edges": edges_beside(tables, options.get("edges")),
+        }
+        there = {
+            name: all_of for name, all_of in given.items() if any(x is not None for x in all_of)
+        }
+        return Instances(names, data, there)
+
+    def columns(self, table: Table, options: Mapping[str, Any]) -> list[int] | None:
+        """The columns that `--columns` asks for; None means all of them."""
+        wanted = options.get("columns")
+        return None if wanted is None else table.places(wanted)
+
+    # Answers.
+
+    def solve(
+        self,
+        instances: Instances,
+        *,
+        model: Model = None,
+        seed: int | None = None,
+        device: str = "cpu",
+        **options: Any,
+    ) -> list[Solution]:
+        """The answers of a network, the default one where none is named."""
+        from diconet.problems.general import solve_task
+
+        return list(solve_task(self, instances, model=model, seed=seed, device=device, **options))
+
+    def accepts(self, network: DiCoNet) -> bool:
+        """Whether a network that was read from a file is one for this problem."""
+        return True
+
+    # Quality.
+
+    def fresh(self, size: int, num_sets: int, seed: int, **options: Any) -> Instances:
+        """Fresh instances of a size, none of which any training seed draws."""
+        from diconet.problems.general import fresh_instances
+
+        return fresh_instances(self, size, num_sets, seed)
+
+    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
+        """How good solutions are, by the names of the metrics; means over all instances."""
+        from diconet.problems.general import grade_by_reward
+
+        return grade_by_reward(self, instances, solutions)
+
+    def evaluate(
+        self,
+        *,
+        model: Model = None,
+        sizes: Sequence[int] | None = None,
+        num_sets: int | None = None,
+        seed: int = 0,
+        device: str | None = None,
+        **options: Any,
+    ) -> list[Record]:
+        """Quality per size of exactly what `solve` answers; one record per size and metric."""
+        records: list[Record] = []
+        where: dict[str, Any] = {} if device is None else {"device": device}
+        for size in sizes or self.sizes:
+            instances = self.fresh(size, num_sets or self.num_sets, seed, **options)
+            graded = self.grade(instances, self.solve(instances, model=model, **where))
+            records += [{"size": size, "metric": m, "value": v} for m, v in graded.items()]
+        return records
+
+    def figures(self, model: Model, settings: Any, num_sets: int = 100) -> str:
+        """What a network reaches, in one line for its weights file: the first metric per size.
+
+        `settings` are those it was trained with, for problems whose settings choose the data.
+        """
+        if type(self).grade is Problem.grade:  # it compares divisions, which one line cannot show
+            from diconet.problems.general import reward_in_words
+
+            return reward_in_words(self, model, settings, num_sets)
+        lines: dict[int, str] = {}
+        for record in self.evaluate(model=model, num_sets=num_sets):
+            text = f"n={record['size']} {record['metric']} {record['value']:.5g}"
+            lines.setdefault(record["size"], text)
+        return ", ".join(lines.values())
+
+    def ablate(self, **how: Any) -> list[Record]:
+        """What dividing and what learning do: by the problem's own module `ablate`, if it has one.
+
+        Else no, random, median and learned division of the default network on fresh inputs.
+        """
+        if self.package is not None and find_spec(f"{self.package}.ablate") is not None:
+            found: list[Record] = import_module(f"{self.package}.ablate").ablate(**how)
+            return found
+        from diconet.problems.general import ablate_task
+
+        return ablate_task(self, **how)
+
+    # Learning.
+
+    @cached_property
+    def recipe(self) -> Any:
+        """How networks are trained: `Settings`, `train_model`; with a table, `reproduce` too."""
+        from diconet.problems.general import TaskRecipe
+
+        return TaskRecipe(self)
+
+    # Pictures, demo and page.
+
+    def pictures(self, model: Model, folder: Path) -> list[Path]:
+        """Pictures of what a network does, level by level."""
+        instances = self.fresh(self.sizes[-1], 1, seed=3)
+        (solution,) = self.solve(instances, model=model)
+        return [solution.save_levels(folder / f"{self.name}_levels.png")]
+
+    def demo(self, rng: np.random.Generator, scale: float) -> Show:
+        """An instance to show, and what its answer is compared with."""
+        from diconet.problems.general import demo_of
+
+        return demo_of(self, rng, scale)
+
+    @property
+    def page(self) -> Page | None:
+        """What the page says of the problem; None where it cannot draw it."""
+        from diconet.problems.general import is_planar
+
+        return Page() if is_planar(self) else None
+
+    def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
+        """A fresh instance for the page: `points` in the unit square, and values for its fields."""
+        from diconet.problems.general import points_for_page
+
+        return {"points": points_for_page(self, n, seed)}
+
+    def page_solve(self, points: np.ndarray, **fields: float) -> Solution:
+        """The answer to points that somebody clicked."""
+        (solution,) = self.solve(Instances(["page"], [points]))
+        return solution
+
+
+def _first_line(task: Any) -> str:
+    """What a task says of itself."""
+    text = (getattr(task, "__doc__", None) or "").strip()
+    return text.splitlines()[0] if text else ""

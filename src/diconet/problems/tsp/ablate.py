@@ -1,0 +1,153 @@
+"""What dividing and what learning do to tours, at equal processor time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from diconet.core.noise import mix, phase_generator, uniform
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Cut
+from diconet.nets.axes import AcrossSplit, cut_across
+from diconet.problems.networks import as_network
+from diconet.problems.tsp.divide import LEAF, Budget, searched
+from diconet.problems.tsp.edges import EdgeMerge, scored_once
+from diconet.problems.tsp.problem import PROBLEM
+from diconet.problems.tsp.search.decode import greedy_tour
+from diconet.problems.tsp.search.metric import Metric
+from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
+from diconet.problems.tsp.task import TspTask
+
+_EVERYTHING = 2**31
+_EDGES = 8
+_LIKELY = 5
+
+
+class RandomLine(nn.Module):
+    """Cuts each set by a line in a random direction, at a random share from 20 to 80%."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config: dict[str, Any] = {}
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        if seeds is None:
+            seeds = sets.sizes
+        share = 0.2 + 0.6 * uniform(mix(seeds, 1))
+        angle = torch.pi * uniform(mix(seeds, 0))
+        return cut_across(sets, angle, (share * sets.sizes).long())
+
+
+class SureSplit(nn.Module):
+    """Cuts where few likely edges cross: the best of many lines, by what the network said.
+
+    `edges` are pairs of rows of the roots, `chance` how likely each is part of the tour.
+    """
+
+    def __init__(self, edges: Int[Tensor, "edges 2"], chance: Tensor, directions: int = 8) -> None:
+        super().__init__()
+        self.config: dict[str, Any] = {}
+        self.edges, self.chance, self.directions = edges, chance, directions
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+        rows = int(sets.index.max()) + 1 if sets.num_items else 0
+        place = sets.index.new_full((max(rows, int(self.edges.max()) + 1),), -1)
+        place[sets.index] = torch.arange(sets.num_items)
+        ends = place[self.edges]
+        inside = (ends >= 0).all(1)
+        ends, chance = ends[inside], self.chance[inside]
+        together = sets.owner[ends[:, 0]] == sets.owner[ends[:, 1]]
+        ends, chance = ends[together], chance[together]
+        best = sets.items.new_full((len(sets),), torch.inf)
+        side = torch.zeros(sets.num_items, dtype=torch.bool)
+        turn = 0.0 if seeds is None else float(uniform(mix(seeds[:1], 2)))
+        for number in range(self.directions):
+            angle = best.new_full((len(sets),), torch.pi * (number + turn) / self.directions)
+            mine = cut_across(sets, angle, sets.sizes // 2).side
+            crosses = (mine[ends[:, 0]] != mine[ends[:, 1]]).float() * chance
+            cost = torch.zeros_like(best).index_add(0, sets.owner[ends[:, 0]], crosses)
+            better = cost < best
+            best = torch.where(better, cost, best)
+            side = torch.where(better[sets.owner], mine, side)
+        return Cut(side, sets.items.new_zeros(len(sets)))
+
+
+def ablate(
+    seconds: float = 10.0,
+    sizes: Sequence[int] = (10_000,),
+    seed: int = 0,
+    num_sets: int = 3,
+    model: Any = None,
+) -> list[dict[str, Any]]:
+    """Mean length of tours per way to divide and to score, each with the same processor time.
+
+    All run on one thread, and what a network takes counts. "ratio" is to the shortest tour that any
+    of them found, "error" its standard error over the sets.
+    """
+    network = as_network(PROBLEM, model)
+    assert isinstance(network.merge, EdgeMerge)
+    records = []
+    for size in sizes:
+        sets = TspTask().sample(num_sets, size, rng=phase_generator("test", seed, size))
+        lengths: dict[tuple[str, str], list[float]] = {}
+        for cities in sets.unpack():
+            found = _of_one(network.merge, cities, seconds, seed)
+            for way, length in found.items():
+                lengths.setdefault(way, []).append(length)
+        best = np.min(list(lengths.values()), axis=0)
+        for (division, scores), values in lengths.items():
+            ratio = np.array(values) / best
+            error = float(ratio.std(ddof=1) / num_sets**0.5) if num_sets > 1 else float("nan")
+            record = {"size": size, "division": division, "scores": scores, "seconds": seconds}
+            records.append({**record, "ratio": float(ratio.mean()), "error": error})
+    return records
+
+
+def _of_one(
+    merge: EdgeMerge, cities: Tensor, seconds: float, seed: int
+) -> dict[tuple[str, str], float]:
+    """The length that each way gets to on one set."""
+    points = cities.double().numpy()
+    metric = Metric.of(points)
+    start = time.process_time()
+    with torch.inference_mode():
+        signal = scored_once(merge, SetBatch.of([cities]))
+        edges, scores = signal.candidates()[0]
+        learned = (
+            greedy_tour(metric, edges, scores),
+            candidate_lists(points, signal.likely(_LIKELY)[0]),
+        )
+    network = time.process_time() - start
+    chance = torch.from_numpy(scores).sigmoid()
+    start = time.process_time()
+    near = near_lists(points, _EDGES)
+    short = np.stack([np.repeat(np.arange(len(points)), near.shape[1]), near.ravel()], 1)
+    length = np.linalg.norm(points[short[:, 0]] - points[short[:, 1]], axis=1)
+    plain = greedy_tour(metric, short.astype(np.int32), -length), candidate_lists(points)
+    lists = time.process_time() - start
+    ways: dict[tuple[str, str], tuple[tuple[np.ndarray, np.ndarray], float, dict[str, Any]]] = {
+        ("none", "learned"): (learned, network, {"leaf": _EVERYTHING}),
+        ("none", "lengths"): (plain, lists, {"leaf": _EVERYTHING}),
+        ("random", "learned"): (learned, network, {"split": RandomLine()}),
+        ("median", "learned"): (learned, network, {"split": AcrossSplit()}),
+        ("median", "lengths"): (plain, lists, {"split": AcrossSplit()}),
+        ("learned", "learned"): (
+            learned,
+            network,
+            {"split": SureSplit(torch.from_numpy(edges).long(), chance)},
+        ),
+    }
+    found = {}
+    for way, ((tour, lists_), used, how) in ways.items():
+        budget = Budget.of(0.0, max(seconds - used, 0.0), clock=time.process_time)
+        options = {"leaf": min(LEAF, max(len(points) // 4, 8)), **how}
+        found[way] = metric.length(
+            searched(metric, lists_, tour, budget, seed=seed, threads=1, **options)
+        )
+    return found

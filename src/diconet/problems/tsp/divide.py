@@ -1,0 +1,228 @@
+"""Tours by divide and conquer: leaves searched on their own, seams repaired on the way up.
+
+A round grows a tree over all cities. Its leaves are searched one by one while the rest of the tour
+stays; then each inner node searches the cities along its cut. The next round cuts in other
+directions, so that no seam stays one. The tour is cut into strands, paths with fixed ends, which
+two threads can search at the same time; the answer does not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from diconet.core.noise import mix
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth, Level, fold, grow
+from diconet.nets.axes import AcrossSplit
+from diconet.problems.tsp.search.local import search
+from diconet.problems.tsp.search.metric import Metric
+from diconet.problems.tsp.search.parts import search_part
+
+LEAF = 3_000
+"""Cities of a leaf, at most: small enough for the cache, large enough to have few seams."""
+
+_STRANDS = 2
+_WALK = 20  # steps of the walk that picks the edges of a kick, at most
+_BATCH = 5  # kicks per city in a round
+_SEAM = 5  # near neighbours that show a city lies at a cut
+_LONGEST = 25_000  # a stretch to turn around where nothing is divided
+_HAIR = 1e-12
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much search there is: `kicks` per city, ended early at the time `deadline`."""
+
+    kicks: float
+    deadline: float | None = None
+    clock: Callable[[], float] = time.monotonic
+
+    @classmethod
+    def of(
+        cls, kicks: float, seconds: float | None, clock: Callable[[], float] = time.monotonic
+    ) -> Budget:
+        """A budget that starts now; with seconds, these alone bound it."""
+        return cls(kicks, None if seconds is None else clock() + seconds, clock)
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self.deadline is not None and self.clock() >= self.deadline
+
+
+def searched(
+    metric: Metric,
+    near: np.ndarray,
+    tour: np.ndarray,
+    budget: Budget,
+    *,
+    seed: int = 0,
+    leaf: int = LEAF,
+    threads: int | None = None,
+    split: torch.nn.Module | None = None,
+) -> np.ndarray:
+    """The tour made shorter, never longer; divided where it has more than `leaf` cities.
+
+    Where the budget has a deadline, rounds go on until then.
+    """
+    tour = np.array(tour, dtype=np.int32)
+    if len(tour) < 5:
+        return tour
+    tiny = _HAIR * max(metric.length(tour), 1e-300)
+    if len(tour) <= leaf:
+        return _flat(metric, near, tour, budget, seed, tiny)
+    # From a poor tour, parts would be full of ways outside that must stay; this takes little time.
+    tour = _flat(metric, near, tour, Budget(0.0), seed, tiny)
+    split = AcrossSplit() if split is None else split
+    done, number = 0.0, 0
+    while not budget.over:
+        kicks = min(_BATCH, budget.kicks - done) if budget.deadline is None else _BATCH
+        if kicks <= 0:
+            break
+        tour = _Round(metric, near, tour, budget, kicks, seed, number, tiny, threads).run(
+            split, leaf
+        )
+        done += kicks
+        number += 1
+    return tour
+
+
+def _flat(
+    metric: Metric, near: np.ndarray, tour: np.ndarray, budget: Budget, seed: int, tiny: float
+) -> np.ndarray:
+    """The search without division, some kicks at a time where the clock decides."""
+    link = np.full((len(tour), 2), -1, dtype=np.int32)
+    many = int(budget.kicks * len(tour))
+    done, number = 0, 0
+    while not number or (not budget.over and (budget.deadline is not None or done < many)):
+        kicks = many if budget.deadline is None else max(len(tour), 2_000)
+        args = (metric.xy, metric.code, near, link, tour, kicks, _WALK, _LONGEST, tiny)
+        search(*args, _seed(seed, number))
+        done += kicks
+        number += 1
+    return tour
+
+
+def _seed(*numbers: int) -> np.uint64:
+    """A seed of its own for every search."""
+    state = torch.tensor(0, device="cpu")
+    for number in numbers:
+        state = mix(state, number)
+    return np.uint64((int(state) & (2**63 - 1)) | 1)
+
+
+class _Round:
+    """One tree: what is needed to search its leaves and seams."""
+
+    def __init__(
+        self,
+        metric: Metric,
+        near: np.ndarray,
+        tour: np.ndarray,
+        budget: Budget,
+        kicks: float,
+        seed: int,
+        number: int,
+        tiny: float,
+        threads: int | None,
+    ) -> None:
+        self.metric, self.near, self.budget = metric, near, budget
+        self.kicks, self.tiny, self.threads = kicks, tiny, threads
+        self.seeds = (seed, number)
+        num = len(tour)
+        # Strands begin elsewhere in every round, so that their ends do not stay either.
+        start = (number * num) // (2 * _STRANDS) + number * 97
+        self.paths = [path.copy() for path in np.array_split(np.roll(tour, -start), _STRANDS)]
+        self.strand = np.empty(num, dtype=np.int32)
+        self.pos = np.empty(num, dtype=np.int32)
+        for which, path in enumerate(self.paths):
+            self.strand[path] = which
+            self.pos[path] = np.arange(len(path), dtype=np.int32)
+        self.local = np.full(num, -1, dtype=np.int32)
+
+    def run(self, split: torch.nn.Module, leaf: int) -> np.ndarray:
+        """The tour after all leaves and seams were searched."""
+        cities = torch.from_numpy(self.metric.xy).float()
+        sets = SetBatch.of([cities])
+        seeds = torch.tensor([int(_seed(*self.seeds))], device="cpu") if self.seeds[1] else None
+        tree = grow(split, sets, Growth(leaf_size=leaf), seeds)
+        fold(self, tree)
+        return np.concatenate(self.paths)
+
+    def __call__(self, level: Level, below: Any, target: Any) -> None:
+        """Searches all parts of a level; the strands are what threads share out."""
+        parts: list[list[np.ndarray]] = [[] for _ in self.paths]
+        for members in _parts(level, self.near):
+            strand = self.strand[members]
+            for which in range(len(self.paths)):
+                parts[which].append(members[strand == which])
+
+        def work(which: int) -> None:
+            for number, members in enumerate(parts[which]):
+                if self.budget.over:
+                    return
+                self._search(which, members, _seed(*self.seeds, level.number, number, which))
+
+        with ThreadPoolExecutor(self.threads or _STRANDS) as pool:
+            list(pool.map(work, range(len(self.paths))))
+
+    def _search(self, which: int, members: np.ndarray, seed: np.uint64) -> None:
+        kicks = int(self.kicks * len(members))
+        search_part(
+            self.metric.xy,
+            self.metric.code,
+            self.near,
+            self.paths[which],
+            self.pos,
+            self.strand,
+            self.local,
+            members,
+            False,
+            kicks,
+            _WALK,
+            self.tiny,
+            seed,
+        )
+
+
+def _parts(level: Level, near: np.ndarray, largest: int = LEAF) -> Iterator[np.ndarray]:
+    """The cities to search at each node of a level: all of a leaf's, or those along its cut."""
+    sets = level.sets
+    index = sets.index.numpy().astype(np.int32)
+    offsets = sets.offsets.tolist()
+    if level.cut is not None:
+        inside = sets.take(level.inner)
+        rows = inside.index.numpy()
+        node = np.full(level.roots.num_items, -1, dtype=np.int64)
+        side = np.zeros(level.roots.num_items, dtype=bool)
+        node[rows], side[rows] = inside.owner.numpy(), level.cut.side.numpy()
+        at_cut = _at_cut(near[:, :_SEAM], node, side)
+    leaf = level.is_leaf.tolist()
+    for number, (start, stop) in enumerate(pairwise(offsets)):
+        members = index[start:stop]
+        if leaf[number]:
+            yield members
+            continue
+        members = members[at_cut[members]]
+        places = level.roots.items.numpy()[members]
+        along = int(np.ptp(places, axis=0).argmax()) if len(places) else 0
+        order = np.argsort(places[:, along], kind="stable")
+        yield from np.array_split(members[order], max(1, -(-len(members) // largest)))
+
+
+def _at_cut(near: np.ndarray, node: np.ndarray, side: np.ndarray) -> np.ndarray:
+    """Cities with a near neighbour across their node's cut, and the near neighbours of those."""
+    known = near >= 0
+    same = (node[near] == node[:, None]) & (node >= 0)[:, None] & known
+    found = (same & (side[near] != side[:, None])).any(1)
+    for _ in range(2):
+        found = found | (same & found[near]).any(1)
+    return found

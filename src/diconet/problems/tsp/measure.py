@@ -1,0 +1,47 @@
+"""How good tours are, and what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from diconet.core.model import DiCoNet
+from diconet.core.tree import Growth
+from diconet.problems.networks import as_network
+from diconet.problems.problem import Instances, Show
+from diconet.problems.tsp.problem import PROBLEM
+from diconet.problems.tsp.references import fast_tsp_tour, nearest_neighbour_tour
+from diconet.problems.tsp.search.metric import Metric
+
+
+def grade(solutions: Sequence[Any]) -> dict[str, float]:
+    """Mean length, and its ratio to fast-tsp's, which has more time the larger n is."""
+    costs, ratios = [], []
+    for solution in solutions:
+        length = Metric.of(solution.cities, solution.kind).length
+        best = length(fast_tsp_tour(solution.cities, 0.02 + 0.001 * len(solution.cities)))
+        costs.append(solution.value)
+        ratios.append(solution.value / best if best > 0 else 1.0)
+    return {"cost": float(np.mean(costs)), "ratio": float(np.mean(ratios))}
+
+
+@cache
+def with_small_leaves(leaf_size: int) -> DiCoNet:
+    """The default network on trees deep enough for a picture."""
+    network = as_network(PROBLEM, None)
+    return DiCoNet(network.split, network.merge, Growth(leaf_size=leaf_size))
+
+
+def show(cities: np.ndarray) -> Show:
+    """One instance for the demo."""
+    length = Metric.of(cities).length
+    return Show(
+        Instances(["demo"], [cities]),
+        f"{len(cities)} cities",
+        "length",
+        ("nearest neighbour", lambda: length(nearest_neighbour_tour(cities))),
+        ("fast-tsp, 1 s", lambda: length(fast_tsp_tour(cities, 1.0))),
+    )

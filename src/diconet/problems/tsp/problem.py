@@ -1,0 +1,133 @@
+"""All that is known of round trips, in one object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diconet.io.parse import number, one_of
+from diconet.io.source import Source
+from diconet.problems.problem import Instances, Option, Page, Problem, Show
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from diconet.core.model import DiCoNet
+    from diconet.core.task import Task
+    from diconet.io.tables import Table
+    from diconet.problems.solution import Model, Solution
+
+_PICTURE_LEAF = 40
+
+
+class TspProblem(Problem):
+    """The shortest round trip through all cities."""
+
+    files = "TSPLIB, CSV with or without a header, .npy or JSON"
+    options = (
+        Option("refine", "none, 2opt or lk (default)", one_of("none", "2opt", "lk")),
+        Option("kicks", "tries per city for lk (default: 100; above 3,000 cities 20)", number),
+        Option("seconds", "time per instance for lk, in place of kicks", number),
+        Option("optimum", "the shortest length, if you know it", number),
+    )
+    sizes = (10, 20, 40, 80)
+    num_sets = 200
+    outputs = (".csv", ".json", ".npy", ".tour")
+    has_table = True
+    page = Page("cities", "length")
+
+    @property
+    def task(self) -> Task:
+        from diconet.problems.tsp.task import TspTask
+
+        return TspTask()
+
+    def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
+        from diconet.problems.tsp.tsplib import is_tsplib, parse_tsp
+
+        known = options.get("optimum")
+        if known is not None and not known > 0:
+            raise ValueError(f"--optimum must be above 0; got {known}.")
+        if is_tsplib(source):
+            instance = parse_tsp(source)
+            optimum = known or _listed(source, instance.name) or instance.optimum
+            return Instances([instance.name], [instance], {"optimum": [optimum]})
+        found = super().read(source, options)
+        optima = [known or _listed(source, name) for name in found.names]
+        return Instances(found.names, found.data, {"optimum": optima})
+
+    def columns(self, table: Table, options: Mapping[str, Any]) -> list[int] | None:
+        return super().columns(table, options) or table.planar()
+
+    def solve(self, instances: Instances, **options: Any) -> list[Solution]:
+        from diconet.problems.tsp.solve import tsp
+
+        options.pop("optimum", None)
+        tours: Any = tsp(instances.data, **options)
+        optima = instances.given.get("optimum", [None] * len(tours))
+        return [
+            tour if optimum is None else replace(tour, optimum=float(optimum))
+            for tour, optimum in zip(tours, optima, strict=True)
+        ]
+
+    def accepts(self, network: DiCoNet) -> bool:
+        from diconet.problems.tsp.edges import EdgeMerge
+        from diconet.problems.tsp.length import LengthMerge
+        from diconet.problems.tsp.pairs import PairMerge
+
+        return isinstance(network.merge, EdgeMerge | PairMerge | LengthMerge)
+
+    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
+        from diconet.problems.tsp.measure import grade
+
+        return grade(solutions)
+
+    @cached_property
+    def recipe(self) -> Any:
+        return import_module("diconet.problems.tsp.recipe")
+
+    def pictures(self, model: Model, folder: Path) -> list[Path]:
+        from diconet.problems.networks import as_network
+        from diconet.problems.tsp.recipe import pictures
+
+        return pictures(as_network(self, model), folder)
+
+    def demo(self, rng: np.random.Generator, scale: float) -> Show:
+        from diconet.problems.tsp.measure import show
+
+        return show(rng.random((max(int(100 * scale), 8), 2)))
+
+    def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
+        import numpy as np
+
+        points = np.random.default_rng(seed).uniform(0.02, 0.98, (n, 2))
+        return {"points": points.round(4).tolist()}
+
+    def page_solve(self, points: np.ndarray, **fields: float) -> Solution:
+        from diconet.problems.tsp.measure import with_small_leaves
+
+        # Made for thousands of cities; small leaves give the page a tree to show.
+        (solution,) = self.solve(
+            Instances(["page"], [points]), model=with_small_leaves(_PICTURE_LEAF)
+        )
+        return solution
+
+
+def _listed(source: Source, name: str) -> float | None:
+    """What an optima.txt beside the file says: on each line a name and a length."""
+    beside = None if source.path is None else source.path.with_name("optima.txt")
+    if beside is None or not beside.is_file():
+        return None
+    for line in Source.of(beside).text.splitlines():
+        found = re.match(r"\s*(\S+?)[\s:=,]+(\d[\d.eE+]*)", line)
+        if found and found[1] == name:
+            return float(found[2])
+    return None
+
+
+PROBLEM = TspProblem("tsp", summary="the shortest round trip through cities", package=__package__)

@@ -1,0 +1,149 @@
+"""How networks for the travelling salesman are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.tree import Growth
+from diconet.learn.config import check_least
+from diconet.learn.loop import TrainConfig, train
+from diconet.learn.settings import read_settings
+from diconet.nets.axes import AcrossSplit
+from diconet.nets.pair_net import PairNet
+from diconet.problems.networks import find as find_weights
+from diconet.problems.networks import from_runs
+from diconet.problems.tsp.edges import EdgeMerge
+from diconet.problems.tsp.pairs import (
+    MERGE_EDGE_INPUTS,
+    MERGE_NODE_INPUTS,
+    NODE_INPUTS,
+    PairMerge,
+    PairSplit,
+)
+from diconet.problems.tsp.problem import PROBLEM
+from diconet.problems.tsp.solve import Tour, tsp
+from diconet.problems.tsp.table import WEIGHTS, reproduce
+from diconet.problems.tsp.task import TourBook, TspTask
+
+__all__ = ["Settings", "build", "labels", "pictures", "reproduce", "train_all", "train_model"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A network over near neighbours ("near") or the paper's over all pairs ("pairs").
+
+    "near" works on trees with leaves of at most `leaf_size` cities, "pairs" on trees of a fixed
+    `depth`, with the network of `leaf` (a shipped name or a file), held fixed, at the leaves where
+    that is above 0. `num_labels` instances of the sizes that training draws
+    are solved by fast-tsp in `label_seconds` each, and kept in the file `labels` where that is
+    given.
+    """
+
+    network: Literal["near", "pairs"] = "near"
+    width: int = 48
+    num_layers: int = 8
+    slots: int = 8
+    leaf_size: int = 90
+    depth: int = 0
+    leaf: str = "tsp_bs1"
+    num_labels: int = 9_650
+    label_seconds: float = 0.02
+    labels: str | None = None
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        check_least(self, 1, "width", "num_layers", "leaf_size", "num_labels")
+        check_least(self, 0, "depth")
+
+
+def build(settings: Settings) -> DiCoNet:
+    """The network that the settings describe, untrained."""
+    torch.manual_seed(settings.train.seed)
+    if settings.network == "near":
+        merge = EdgeMerge.fresh(settings.width, settings.num_layers, settings.slots)
+        return DiCoNet(AcrossSplit(), merge, Growth(leaf_size=settings.leaf_size))
+    if settings.depth == 0:
+        return DiCoNet(RandomSplit(), PairMerge(_pair_net(settings, 1)), depth=0)
+    return _paper_network(settings)
+
+
+def _pair_net(settings: Settings, edge_inputs: int) -> PairNet:
+    return PairNet(NODE_INPUTS, edge_inputs, settings.width, settings.num_layers)
+
+
+def _paper_network(settings: Settings) -> DiCoNet:
+    """DiCoNet as in appendix C: two networks of its own around a reference at the leaves."""
+    trained = find_weights(settings.leaf, "leaf").merge
+    if not isinstance(trained, PairMerge):
+        raise ValueError(f"leaf must be a network over pairs; got {settings.leaf!r}.")
+    if trained.leaf.config["width"] != settings.width:
+        raise ValueError(
+            f"leaf must be a network of width {settings.width}; {settings.leaf} is of width"
+            f" {trained.leaf.config['width']}."
+        )
+    net = PairNet(MERGE_NODE_INPUTS, MERGE_EDGE_INPUTS, settings.width, settings.num_layers)
+    merge = PairMerge(trained.leaf, net)
+    merge.leaf_head.load_state_dict(trained.leaf_head.state_dict())
+    return DiCoNet(PairSplit(_pair_net(settings, 1)), merge, depth=settings.depth)
+
+
+def labels(settings: Settings) -> TourBook:
+    """The labelled instances, read if they are there, made (and kept) if not."""
+    path = None if settings.labels is None else Path(settings.labels)
+    if path is not None and path.exists():
+        return TourBook.load(path)
+    low, high = settings.train.min_size, settings.train.max_size
+    sizes = [low + i % (high - low + 1) for i in range(settings.num_labels)]
+    book = TourBook.make(sizes, seed=settings.train.seed, seconds=settings.label_seconds)
+    if path is not None:
+        book.save(path)
+    return book
+
+
+def train_model(
+    settings: Settings,
+    run: str | Path | None = None,
+    quiet: bool = False,
+    device: str | torch.device | None = None,
+) -> DiCoNet:
+    """Trains a network on labelled instances."""
+    model = build(settings)  # first: a leaf that does not fit should not wait for labels
+    book = labels(settings)
+    return train(
+        model, book, settings.train, oracle=book.oracle, run=run, device=device, quiet=quiet
+    )
+
+
+def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
+    """Trains every network of the table anew, one folder of `runs` each, the leaves' first.
+
+    Gives what finds them by the names of their weights.
+    """
+    leaf = {"paper": ["--leaf", str(runs / "tsp_bs1" / "weights.safetensors")]}
+    for preset in ("bs1", "bs2", "paper", "default"):
+        settings = read_settings(Settings, PROBLEM.folder("presets"), preset, leaf.get(preset, []))
+        train_model(settings, runs / f"tsp_{preset}", quiet)
+    named = {name: runs / name for name in WEIGHTS.values()}
+    return from_runs({**named, PROBLEM.name: runs / "tsp_default"})
+
+
+def pictures(
+    model: DiCoNet, folder: Path, *, size: int = 240, leaf_size: int = 40, seed: int = 3
+) -> list[Path]:
+    """Parts with their own tours, level by level up to the tour of all cities.
+
+    Trees grow to small leaves here: what is enough for the network is too much for a picture.
+    """
+
+    small = DiCoNet(model.split, model.merge, Growth(leaf_size=leaf_size))
+    cities = TspTask().sample(1, size, rng=torch.Generator().manual_seed(seed)).items
+    solution = tsp(cities, model=small)
+    assert isinstance(solution, Tour)
+    return [solution.save_levels(folder / "tsp_levels.png")]

@@ -1,0 +1,84 @@
+"""Distances between cities, computed when asked for: never a matrix of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, no_type_check
+
+import numpy as np
+from numba import njit
+
+Kind = Literal["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO"]
+_CODES = {"euclidean": 0, "EUC_2D": 1, "CEIL_2D": 2, "ATT": 3, "GEO": 4}
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """Cities and how far apart they are: Euclidean, or whole numbers by the rules of TSPLIB."""
+
+    xy: np.ndarray
+    code: int
+
+    @classmethod
+    def of(cls, cities: np.ndarray, kind: str = "euclidean") -> Metric:
+        """The metric of a kind on (n, 2) cities."""
+        if kind not in _CODES:
+            known = ", ".join(_CODES)
+            raise ValueError(f"metric must be one of {known}; got {kind!r}.")
+        cities = np.ascontiguousarray(cities, dtype=np.float64)
+        return cls(_radians(cities) if kind == "GEO" else cities, _CODES[kind])
+
+    def __len__(self) -> int:
+        return len(self.xy)
+
+    def length(self, tour: np.ndarray) -> float:
+        """The length of a round trip."""
+        return float(tour_length(self.xy, self.code, np.asarray(tour, dtype=np.int32)))
+
+
+def _radians(cities: np.ndarray) -> np.ndarray:
+    """Latitude and longitude from degrees and minutes (DDD.MM), with TSPLIB's own pi."""
+    degrees = np.trunc(cities)
+    return 3.141592 * (degrees + 5.0 * (cities - degrees) / 3.0) / 180.0
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def distance(xy, code, i, j):
+    """The distance between two cities."""
+    dx = xy[i, 0] - xy[j, 0]
+    dy = xy[i, 1] - xy[j, 1]
+    if code == 0:
+        return math.sqrt(dx * dx + dy * dy)
+    return _by_rule(dx, dy, xy[i, 0] + xy[j, 0], code)
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _by_rule(dx, dy, both, code):
+    """A rule of TSPLIB's; `both` is the sum of the two latitudes."""
+    if code == 1:
+        return math.floor(math.sqrt(dx * dx + dy * dy) + 0.5)
+    if code == 2:
+        return math.ceil(math.sqrt(dx * dx + dy * dy))
+    if code == 3:
+        exact = math.sqrt((dx * dx + dy * dy) / 10.0)
+        whole = math.floor(exact + 0.5)
+        return whole + 1.0 if whole < exact else whole
+    if dx == 0.0 and dy == 0.0:
+        return 0.0
+    q1 = math.cos(dy)
+    q2 = math.cos(dx)
+    q3 = math.cos(both)
+    return math.floor(6378.388 * math.acos(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3)) + 1.0)
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def tour_length(xy, code, tour):
+    """The length of a round trip."""
+    total = 0.0
+    for i in range(len(tour)):
+        total += distance(xy, code, tour[i - 1], tour[i])
+    return total

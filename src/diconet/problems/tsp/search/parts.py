@@ -1,0 +1,121 @@
+"""Searching a part of a tour while all the rest stays as it is.
+
+The cities of a part, in the order of the tour, make a small tour of their own, in which each way
+through other cities is one edge that must stay. It is searched in arrays that fit the processor's
+cache, and stretches to turn around are short however long the whole tour is: this is what dividing
+gains. What is found is written back with the ways outside in between, turned where need be.
+"""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from diconet.problems.tsp.search.local import search
+
+_FEWEST = 8
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def search_part(xy, code, near, path, pos, strand, local, members, closed, kicks, walk, tiny, seed):
+    """Searches among `members` of a path (a round trip if `closed`), and gives what was gained.
+
+    `path` holds cities in order and `pos` the place of each; both are changed. `strand` says which
+    path a city is on, `local` is room for one number per city; entries of cities on other paths are
+    not touched, so that paths can be searched at the same time.
+    """
+    m = len(members)
+    if m < _FEWEST:
+        return 0.0
+    where = np.empty(m, dtype=np.int32)
+    for i in range(m):
+        where[i] = pos[members[i]]
+    where.sort()
+    mine = strand[members[0]]
+    own_xy = np.empty((m, 2))
+    for i in range(m):
+        city = path[where[i]]
+        local[city] = i
+        own_xy[i, 0] = xy[city, 0]
+        own_xy[i, 1] = xy[city, 1]
+    own_near = np.full((m, near.shape[1]), -1, dtype=np.int32)
+    for i in range(m):
+        city = path[where[i]]
+        many = 0
+        for k in range(near.shape[1]):
+            other = near[city, k]
+            if other >= 0 and strand[other] == mine and local[other] >= 0:
+                own_near[i, many] = local[other]
+                many += 1
+    for i in range(m):
+        local[path[where[i]]] = -1
+    link = _links(where, len(path), closed)
+    tour = np.arange(m).astype(np.int32)
+    gain = search(own_xy, code, own_near, link, tour, kicks, walk, m, tiny, seed)
+    if gain > 0:
+        _write_back(path, pos, where, tour, link)
+    return gain
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _links(where, size, closed):
+    """Which neighbours in the part are joined by a way outside it; two per city at most."""
+    m = len(where)
+    link = np.full((m, 2), -1, dtype=np.int32)
+    for i in range(m):
+        j = i + 1 if i + 1 < m else 0
+        if j > 0:
+            apart = where[j] != where[i] + 1
+        else:  # the ends of an open path stay where they are
+            apart = not closed or where[0] != 0 or where[m - 1] != size - 1
+        if apart:
+            link[i, 1] = j
+            link[j, 0] = i
+    return link
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _write_back(path, pos, where, tour, link):
+    """The path with the part in its new order."""
+    m = len(tour)
+    size = len(path)
+    # Start after the link from the part's last city to its first, in the direction away from it.
+    first = 0
+    for i in range(m):
+        if tour[i] == 0:
+            first = i
+    wrapped = link[0, 0] == m - 1
+    step = 1
+    if wrapped and tour[first - 1] != m - 1:
+        step = -1
+    new = np.empty(size, dtype=np.int32)
+    at = 0
+    if wrapped:
+        for place in range(where[0]):
+            new[at] = path[place]
+            at += 1
+    for count in range(m):
+        here = tour[(first + step * count) % m]
+        new[at] = path[where[here]]
+        at += 1
+        there = tour[(first + step * (count + 1)) % m]
+        if link[here, 1] == there and there == here + 1:
+            for place in range(where[here] + 1, where[there]):
+                new[at] = path[place]
+                at += 1
+        elif link[here, 0] == there and there == here - 1:
+            for place in range(where[here] - 1, where[there], -1):
+                new[at] = path[place]
+                at += 1
+    if wrapped:
+        for place in range(where[m - 1] + 1, size):
+            new[at] = path[place]
+            at += 1
+    for place in range(size):
+        path[place] = new[place]
+        pos[new[place]] = place

@@ -1,0 +1,298 @@
+"""Round trips through a user's own cities."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+import torch
+
+from diconet.core.model import DiCoNet
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth, grow
+from diconet.nets.axes import AcrossSplit
+from diconet.plot.stages import Stage
+from diconet.problems.inputs import as_points, check_amount, check_seed, is_many, tree_seeds
+from diconet.problems.networks import as_network
+from diconet.problems.solution import Model, Partitions, Solution, labels_of
+from diconet.problems.tsp.divide import LEAF, Budget, searched
+from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, scored_once
+from diconet.problems.tsp.length import LengthMerge
+from diconet.problems.tsp.pairs import PairMerge
+from diconet.problems.tsp.problem import PROBLEM
+from diconet.problems.tsp.search.decode import greedy_tour
+from diconet.problems.tsp.search.metric import Kind, Metric
+from diconet.problems.tsp.search.near_lists import candidate_lists
+from diconet.problems.tsp.search.one_tree import LARGEST, held_karp_bound
+from diconet.problems.tsp.tsplib import TspInstance, write_tour
+
+Refine = Literal["none", "2opt", "lk"]
+
+_DENSE_LIMIT = 2_000
+_ONE_BY_ONE = 5_000  # cities up to which maps go through the network in one batch
+_LIKELY = 5
+_MOST_KICKS = 100.0
+_MANY_CITIES_KICKS = 20.0
+_SECONDS_PER_CITY = 1.5e-4  # of the default network, on one core
+_HAIR = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tour(Solution):
+    """A round trip: `tour` is a permutation of the cities that starts at city 0.
+
+    `value` is its length by the metric `kind`, `optimum` that of a shortest tour where it is known,
+    and `bound` a length that no tour is below.
+    """
+
+    cities: np.ndarray
+    tour: np.ndarray
+    optimum: float | None = None
+    kind: str = "euclidean"
+
+    @cached_property
+    def bound(self) -> float | None:
+        """What Held and Karp prove, worked out when asked for; None where n is too large for it."""
+        if len(self.tour) > LARGEST or not np.isfinite(self.value):
+            return None
+        return min(held_karp_bound(Metric.of(self.cities, self.kind)), self.value)
+
+    @property
+    def gap(self) -> float | None:
+        """How much longer, relative to a shortest tour, this is; at most, if that is not known."""
+        least = self.optimum or self.bound
+        if least is None:
+            return None
+        return self.value / least - 1 if least > 0 else 0.0
+
+    def quality(self) -> str:
+        """The number of cities, and the gap if it is known."""
+        text = f"{len(self.tour)} cities"
+        if self.gap is None:
+            return f"{text}, optimum not known"
+        if self.optimum is None and self.gap < _HAIR:
+            return f"{text}, proven optimal"
+        most = "" if self.optimum else "at most "
+        return f"{text}, {most}{100 * self.gap:.2f}% above the optimum"
+
+    def record(self) -> dict[str, Any]:
+        """Cities, length, optimum or bound, the gap to that, and the tour."""
+        return {
+            "cities": len(self.tour),
+            "value": self.value,
+            "optimum": self.optimum,
+            "bound": self.bound,
+            "gap": self.gap,
+            "tour": self.tour.tolist(),
+        }
+
+    def write(self, path: str | Path, name: str = "tour") -> None:
+        """Writes the tour as a TSPLIB .tour file."""
+        write_tour(path, self.tour, name=name, comment=f"length {self.value:.10g}")
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The cities in order, with their coordinates."""
+        yield "city", "x", "y"
+        for city in self.tour.tolist():
+            yield city, *self.cities[city].tolist()
+
+    def title(self) -> str:
+        return f"tour of length {self.value:.6g}"
+
+    def plane(self) -> np.ndarray:
+        return self.cities
+
+    def answer_stage(self) -> Stage:
+        return Stage("", np.zeros(len(self.cities), dtype=np.int64), [(0, self.tour)])
+
+    def part_stage(self, title: str, parts: np.ndarray) -> Stage:
+        """Each part with its own tour, as the same network finds it."""
+        numbers = np.unique(parts).tolist()
+        if len(numbers) == 1:
+            return Stage(title, parts, [(0, self.tour)])
+        members = [np.flatnonzero(parts == number) for number in numbers]
+        cities = [self.cities[rows] for rows in members]
+        tours = tsp(cities, metric=self.kind, model=self.model)
+        assert isinstance(tours, list)
+        ways = zip(numbers, members, tours, strict=True)
+        return Stage(title, parts, [(n, rows[tour.tour]) for n, rows, tour in ways])
+
+
+def tsp(
+    cities: Any,
+    *,
+    refine: str = "lk",
+    kicks: float | None = None,
+    seconds: float | None = None,
+    metric: str = "euclidean",
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Tour | list[Tour]:
+    """A short round trip through (n, 2) cities, or through each of several such arrays.
+
+    A network says which edges belong to the tour. Taken best first, they make a tour to begin with,
+    and the likeliest are what the search looks at. `refine` shortens it: "none", "2opt" (moves of
+    two and three edges until none helps), or "lk" (Lin-Kernighan chains, then `kicks` per city, or
+    as many as fit into `seconds` for each instance). Above 3,000 cities the search goes through a
+    tree of parts. A `TspInstance` read from a file brings its own metric. `seed` varies trees and
+    kicks.
+    """
+    start = time.monotonic()
+    _check_search(refine, metric, kicks, seconds)
+    many = is_many(cities, dims=2) or (
+        isinstance(cities, list) and bool(cities) and isinstance(cities[0], TspInstance)
+    )
+    maps = [_Map.of(one, metric) for one in (cities if many else [cities])]
+    seed = check_seed(seed)
+    network = as_network(PROBLEM, model, device)
+    if seconds is not None and _too_slow(network, maps, seconds):
+        network = DiCoNet(AcrossSplit(), LengthMerge(), depth=0)
+    how = _How(cast(Refine, refine), kicks, seconds, seed or 0)
+    tours = []
+    for one, signal in zip(maps, _signals(maps, network, seed, device), strict=True):
+        tour = how.tour(one, signal, start)
+        tours.append(_answer(one, tour, signal.tree, model))
+        start = time.monotonic()
+    return tours if many else tours[0]
+
+
+def _check_search(refine: str, metric: str, kicks: float | None, seconds: float | None) -> None:
+    if refine not in get_args(Refine):
+        raise ValueError(f"refine must be one of none, 2opt, lk; got {refine!r}.")
+    if metric not in get_args(Kind):
+        raise ValueError(f"metric must be one of {', '.join(get_args(Kind))}; got {metric!r}.")
+    if kicks is not None:
+        check_amount(kicks, "kicks")
+    if seconds is not None:
+        check_amount(seconds, "seconds")
+        if refine != "lk":
+            raise ValueError(f"seconds must go with refine 'lk'; got refine {refine!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Map:
+    """Cities without copies: `place` says which of the `distinct` ones each of them is."""
+
+    cities: np.ndarray
+    distinct: np.ndarray
+    place: np.ndarray
+    kind: str
+    optimum: float | None
+
+    @classmethod
+    def of(cls, cities: Any, kind: str) -> _Map:
+        optimum: float | None = None
+        if isinstance(cities, TspInstance):
+            cities, kind, optimum = cities.cities, cities.kind, cities.optimum
+        cities = as_points(cities, "cities", columns=2)
+        distinct, place = np.unique(cities, axis=0, return_inverse=True)
+        return cls(cities, distinct, place.reshape(-1), kind, optimum)
+
+    def flat(self) -> np.ndarray:
+        """The distinct cities within the unit square, their shape kept."""
+        half = self.distinct / 2  # so that the widest range of doubles does not overflow
+        if self.kind == "GEO":
+            half = half * [1.0, np.cos(np.radians(2 * half[:, 0].mean()))]
+        half = half - half.min(0)
+        return half / max(float(half.max()), np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class _Signal:
+    """What a network says of a map: edges with scores, each city's likely neighbours, the tree."""
+
+    edges: np.ndarray
+    scores: np.ndarray
+    likely: np.ndarray | None
+    tree: Partitions
+
+
+@dataclass(frozen=True)
+class _How:
+    refine: Refine
+    kicks: float | None
+    seconds: float | None
+    seed: int
+
+    def tour(self, one: _Map, signal: _Signal, start: float) -> np.ndarray:
+        """A tour of the distinct cities; what the network took counts as time used."""
+        flat = one.flat()
+        tour = greedy_tour(Metric.of(flat), signal.edges, signal.scores)
+        if self.refine == "none":
+            return tour
+        near = candidate_lists(flat, signal.likely)
+        exact = one.kind != "euclidean"
+        metric = Metric.of(one.distinct, one.kind) if exact else Metric.of(flat)
+        deadline = None if self.seconds is None else start + self.seconds
+        kicks = _usual_kicks(len(flat)) if self.kicks is None else self.kicks
+        budget = Budget(kicks if self.refine == "lk" else 0.0, deadline)
+        return searched(metric, near, tour, budget, seed=self.seed)
+
+
+def _usual_kicks(num: int) -> float:
+    """Kicks per city that leave little to gain: few cities need few, many take long."""
+    return min(_MOST_KICKS, num / 2) if num <= LEAF else _MANY_CITIES_KICKS
+
+
+def _too_slow(network: DiCoNet, maps: list[_Map], seconds: float) -> bool:
+    """Whether the network alone would take too much of the time there is."""
+    most = max(len(one.distinct) for one in maps)
+    return isinstance(network.merge, EdgeMerge) and most * _SECONDS_PER_CITY > seconds / 3
+
+
+def _signals(
+    maps: list[_Map], network: DiCoNet, seed: int | None, device: str | torch.device
+) -> list[_Signal]:
+    """What the network says of each map, from one call; of large ones, one by one."""
+    largest = max(len(one.distinct) for one in maps)
+    if isinstance(network.merge, PairMerge) and largest > _DENSE_LIMIT:
+        raise ValueError(
+            f"cities must be at most {_DENSE_LIMIT} for this model, whose cost grows with the"
+            f" square; got {largest}."
+        )
+    flat = [torch.from_numpy(one.flat()).to(device, torch.float32) for one in maps]
+    if isinstance(network.merge, EdgeMerge) and largest > _ONE_BY_ONE:
+        return [_signal_of_large(points, network.merge) for points in flat]
+    sets = SetBatch.of(flat)
+    seeds = tree_seeds(seed, len(sets), device)
+    with torch.inference_mode():
+        outcome = network(sets, seeds)
+        answer = outcome.answer
+        likely: list[Any] = [None] * len(maps)
+        if isinstance(answer, EdgeSignal):
+            likely = list(answer.likely(_LIKELY))
+        return [
+            _Signal(edges, scores, some, tree)
+            for (edges, scores), some, tree in zip(
+                answer.candidates(), likely, labels_of(outcome.tree), strict=True
+            )
+        ]
+
+
+def _signal_of_large(points: torch.Tensor, merge: EdgeMerge) -> _Signal:
+    """The signal of many cities, and the tree of the search's first round."""
+    sets = SetBatch.of([points])
+    with torch.inference_mode():
+        answer = scored_once(merge, sets)
+        (scored,), (likely,) = answer.candidates(), answer.likely(_LIKELY)
+        tree = grow(AcrossSplit(), sets, Growth(leaf_size=LEAF))
+    return _Signal(*scored, likely, labels_of(tree)[0])
+
+
+def _answer(one: _Map, tour: np.ndarray, tree: Partitions, model: Model) -> Tour:
+    """The tour of all cities, copies in a row, from city 0 towards the lower of its neighbours."""
+    rank = np.empty(len(tour), dtype=np.int64)
+    rank[tour] = np.arange(len(tour))
+    whole = np.argsort(rank[one.place], kind="stable")
+    whole = np.roll(whole, -int(whole.argmin()))
+    if len(whole) > 2 and whole[-1] < whole[1]:
+        whole[1:] = whole[1:][::-1]
+    length = Metric.of(one.cities, one.kind).length(whole)
+    tree = tree.of_items(one.place)
+    return Tour(length, tree, one.cities, whole, one.optimum, one.kind, model=model)

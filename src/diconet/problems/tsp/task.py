@@ -1,0 +1,129 @@
+"""The travelling salesman (appendix C): the shortest round trip through every city."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diconet.core.answers import Sequences
+from diconet.core.host import to_host
+from diconet.core.noise import phase_generator
+from diconet.core.segments import offsets_of, owner_of, segment_sum
+from diconet.core.sets import SetBatch
+from diconet.problems.tsp.references import fast_tsp_tour
+
+
+@dataclass(frozen=True)
+class TspTask:
+    """Cities uniform in the unit square; the answer is a tour. `seconds` bounds a label's cost."""
+
+    num_features: int = 2
+    seconds: float = 0.02
+
+    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
+        """Fresh sets of uniform cities."""
+        items = torch.rand(num_sets * set_size, 2, generator=rng)
+        return SetBatch.pack(items, torch.full((num_sets,), set_size, device=rng.device))
+
+    def oracle(self, sets: SetBatch) -> Sequences:
+        """fast-tsp's tour of every set."""
+        cities = to_host(sets.items.double())
+        return Sequences.of(
+            [
+                torch.from_numpy(fast_tsp_tour(cities[start:stop], self.seconds))
+                for start, stop in pairwise(sets.offsets.tolist())
+            ]
+        ).to(sets.sizes.device)
+
+    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """Minus the length of the tour."""
+        return -lengths(sets, solution)
+
+
+def lengths(sets: SetBatch, tours: Sequences) -> Float[Tensor, "sets"]:
+    """The Euclidean length of every tour, the way home included."""
+    here = sets.items[tours.rows(sets)].double()
+    ends = offsets_of(tours.sizes)[1:] - 1
+    there = here.roll(-1, 0)
+    some = tours.sizes > 0
+    there[ends[some]] = here[offsets_of(tours.sizes)[:-1][some]]
+    steps = torch.linalg.vector_norm(there - here, dim=1)
+    return segment_sum(steps, owner_of(tours.sizes), len(sets)).float()
+
+
+def neighbours(tour: Int[Tensor, "cities"]) -> Int[Tensor, "cities 2"]:
+    """For every city, its two neighbours on the tour, the lower first."""
+    both = torch.empty(len(tour), 2, dtype=torch.long, device=tour.device)
+    both[tour] = torch.stack([tour.roll(1), tour.roll(-1)], 1)
+    return both.sort(1).values
+
+
+@dataclass(frozen=True, eq=False)
+class TourBook:
+    """Labelled instances of many sizes, from which a training run draws.
+
+    `sample` takes instances of the size nearest to the one asked for, turns and mirrors them at
+    random, and writes each one's number into its context, by which `oracle` finds its tour again.
+    """
+
+    cities: Float[Tensor, "cities 2"]
+    tours: Sequences
+    num_features: int = 2
+
+    @classmethod
+    def make(cls, sizes: list[int], *, seed: int, seconds: float = 0.02) -> TourBook:
+        """One instance of each size listed, labelled by fast-tsp.
+
+        Training has a phase of its own, so no seed leads to an instance of a test set.
+        """
+        rng = phase_generator("train", seed)
+        sets = SetBatch.of([torch.rand(size, 2, generator=rng) for size in sorted(sizes)])
+        return cls(sets.items, TspTask(seconds=seconds).oracle(sets))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the book as an .npz file."""
+        np.savez_compressed(
+            path,
+            cities=to_host(self.cities),
+            places=to_host(self.tours.places).astype(np.int32),
+            sizes=to_host(self.tours.sizes),
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> TourBook:
+        """Reads a book back."""
+        with np.load(path) as file:
+            places = torch.from_numpy(file["places"].astype(np.int64))
+            return cls(
+                torch.from_numpy(file["cities"]),
+                Sequences(places, torch.from_numpy(file["sizes"])),
+            )
+
+    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
+        """Instances of the nearest size there is, drawn with replacement."""
+        sizes = self.tours.sizes
+        nearest = sizes[(sizes - set_size).abs().argmin()]
+        pool = (sizes == nearest).nonzero().squeeze(1)
+        which = pool[torch.randint(len(pool), (num_sets,), generator=rng)]
+        picked = SetBatch.pack(self.cities, sizes).take(which)
+        angle = 2 * torch.pi * torch.rand(num_sets, generator=rng)
+        flip = torch.randint(2, (num_sets,), generator=rng) * 2.0 - 1
+        turn = torch.stack(
+            [torch.cos(angle), -torch.sin(angle), flip * torch.sin(angle), flip * torch.cos(angle)]
+        ).T.reshape(-1, 2, 2)
+        items = torch.einsum("nij,nj->ni", turn[picked.owner], picked.items)
+        return SetBatch.pack(items, picked.sizes, which[:, None].to(torch.float32))
+
+    def oracle(self, sets: SetBatch) -> Sequences:
+        """The tours of instances drawn from this book."""
+        return self.tours.take(sets.context[:, 0].long())
+
+    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """Minus the length of the tour."""
+        return -lengths(sets, solution)

@@ -1,1 +1,0 @@
-"""Methods that diconet is compared with; they learn nothing."""

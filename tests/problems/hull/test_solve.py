@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.tree import Growth
+from diconet.nets.classic import MedianSplit
+from diconet.problems.hull.certificate import is_hull
+from diconet.problems.hull.clouds import CLOUDS
+from diconet.problems.hull.solve import Hull, convex_hull
+from diconet.problems.hull.task import hull_of
+from tests.problems.hull.exact import exact_merge
+from tests.problems.hull.test_certificate import coordinate, exact_hull
+
+
+@pytest.fixture(scope="module")
+def exact_net() -> DiCoNet:
+    return DiCoNet(MedianSplit(), exact_merge(patience=0.6), Growth(leaf_size=8))
+
+
+@pytest.fixture(scope="module")
+def wrong_net() -> DiCoNet:
+    """Drops what it should keep."""
+    merge = exact_merge()
+    with torch.no_grad():
+        merge.judge.forms.neg_()
+    return DiCoNet(MedianSplit(), merge, Growth(leaf_size=8))
+
+
+def cloud(kind: str, size: int, seed: int = 0) -> np.ndarray:
+    return CLOUDS[kind](1, size, torch.Generator().manual_seed(seed))[0].numpy()
+
+
+@pytest.mark.parametrize("kind", ["uniform", "gaussian", "clustered", "stretched", "shifted"])
+def test_shipped_network_is_right_and_says_so(kind: str) -> None:
+    points = cloud(kind, 300)
+    hull = convex_hull(points)
+    assert isinstance(hull, Hull)
+    assert hull.exact
+    assert hull.indices.tolist() == hull_of(points).tolist()
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6, 1e-300, 1e300])
+def test_the_scale_of_the_coordinates_does_not_matter(scale: float) -> None:
+    points = cloud("uniform", 200)
+    assert convex_hull(points * scale).indices.tolist() == convex_hull(points).indices.tolist()
+
+
+def test_value_is_the_area_and_indices_start_at_the_lowest(exact_net: DiCoNet) -> None:
+    points = [[2.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 2.0], [0.0, 0.0]]
+    hull = convex_hull(points, model=exact_net)
+    assert hull.indices.tolist() == [0, 2, 3, 4]
+    assert hull.value == 4.0
+    assert repr(hull) == "Hull(value=4, 4 corners, certified exact)"
+
+
+def test_a_grid_has_four_corners(exact_net: DiCoNet) -> None:
+    """Ties everywhere: every point on the rim is in line with its neighbours."""
+    grid = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0)), -1).reshape(-1, 2)
+    for model in (exact_net, None):
+        hull = convex_hull(grid, model=model)
+        assert hull.indices.tolist() == [0, 19, 399, 380]
+        assert hull.exact
+
+
+def test_of_equal_points_the_first_is_the_corner(exact_net: DiCoNet) -> None:
+    points = cloud("uniform", 50)
+    twice = np.concatenate([points, points[::-1], points])
+    hull = convex_hull(twice, model=exact_net)
+    assert hull.exact
+    assert hull.indices.tolist() == hull_of(points).tolist()
+    assert [len(level) for level in hull.tree] == [150] * len(hull.tree)
+    assert hull.tree[-1][:50].tolist() == hull.tree[-1][100:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("points", "corners", "area"),
+    [
+        ([[3.0, 4.0]], [0], 0.0),
+        ([[3.0, 4.0]] * 5, [0], 0.0),
+        ([[1.0, 1.0], [0.0, 0.0]], [0, 1], 0.0),
+        ([[0.1 * i, 0.2 * i] for i in (3, 0, 9, 5)], [1, 2], 0.0),
+        ([[5.0, 0.1 * i] for i in range(30)], [0, 29], 0.0),
+        ([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 2], 0.5),
+    ],
+    ids=["one", "all equal", "two", "on a line", "on a vertical", "three"],
+)
+def test_small_and_flat_inputs(points: list[list[float]], corners: list[int], area: float) -> None:
+    hull = convex_hull(points)
+    assert hull.indices.tolist() == corners
+    assert hull.value == area
+    assert hull.exact or not is_hull(np.array(points), np.array(corners))
+
+
+def test_many_are_answered_as_each_alone(exact_net: DiCoNet) -> None:
+    clouds = [cloud("uniform", n, seed=n) for n in (1, 5, 40, 41)]
+    together = convex_hull(clouds, model=exact_net)
+    assert isinstance(together, list)
+    for hull, points in zip(together, clouds, strict=True):
+        assert hull.indices.tolist() == convex_hull(points, model=exact_net).indices.tolist()
+
+
+def test_a_wrong_answer_is_not_certified_and_can_be_repaired(wrong_net: DiCoNet) -> None:
+    points = cloud("uniform", 100)
+    assert not convex_hull(points, model=wrong_net).exact
+    mended = convex_hull(points, model=wrong_net, repair=True)
+    assert mended.exact
+    assert mended.repaired
+    assert mended.indices.tolist() == hull_of(points).tolist()
+
+
+@pytest.mark.parametrize("scale", [1.7e308, 1e200, 1e-290])
+def test_repair_at_any_scale(scale: float, wrong_net: DiCoNet) -> None:
+    points = cloud("uniform", 100)
+    points = points / np.abs(points).max()
+    mended = convex_hull(points * scale, model=wrong_net, repair=True)
+    assert mended.repaired
+    assert mended.indices.tolist() == hull_of(points).tolist()
+
+
+def test_repair_leaves_a_right_answer_alone(exact_net: DiCoNet) -> None:
+    assert not convex_hull(cloud("uniform", 100), model=exact_net, repair=True).repaired
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.float64, st.tuples(st.integers(1, 24), st.just(2)), elements=coordinate))
+def test_exact_is_never_claimed_of_a_wrong_hull(points: np.ndarray) -> None:
+    model = DiCoNet(RandomSplit(), exact_merge(), Growth(leaf_size=6))
+    expected = exact_hull(points)
+    for repair in (False, True):
+        hull = convex_hull(points, model=model, seed=1, repair=repair)
+        assert len(set(hull.indices.tolist())) == len(hull.indices) >= 1
+        if hull.exact:
+            start = expected.index(min(expected))
+            assert hull.indices.tolist() == expected[start:] + expected[:start]
+
+
+def test_another_seed_draws_another_tree_and_the_same_hull() -> None:
+    model = DiCoNet(RandomSplit(), exact_merge(), Growth(leaf_size=8))
+    points = cloud("uniform", 100)
+    one, same, other = (convex_hull(points, model=model, seed=seed) for seed in (1, 1, 2))
+    assert one.tree[1].tolist() == same.tree[1].tolist() != other.tree[1].tolist()
+    assert one.indices.tolist() == other.indices.tolist()
+
+
+def test_what_is_not_points_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"points must have shape \(n, 2\); got \(4, 3\)"):
+        convex_hull(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="points must be finite"):
+        convex_hull([[0.0, 1.0], [np.nan, 0.0]])
+    with pytest.raises(ValueError, match="points must hold at least 1 rows; got 0"):
+        convex_hull(np.zeros((0, 2)))
+    convex_hull(np.zeros((1, 2)))
+
+
+def test_plot_draws_points_and_hull() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    ax = plt.figure().gca()
+    assert convex_hull(cloud("uniform", 30)).plot(ax) is ax
+    assert "certified" in ax.get_title()
+    plt.close("all")

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diconet.core.coin import RandomSplit
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth, fold, grow
+from diconet.nets.classic import MedianSplit
+from diconet.nets.graph_split import GraphSplit
+from diconet.problems.kmeans.budget import SharedBudget
+from diconet.problems.kmeans.clusters import cost_of
+from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
+from diconet.problems.kmeans.exchange_kernels import (
+    FEATURES,
+    add_up,
+    cut_in_two,
+    find_near,
+    look_at,
+    sort_by_cluster,
+    try_exchange,
+)
+from diconet.problems.kmeans.exchange_search import survey
+
+
+def scattered(*sizes: int, features: int = 2, seed: int = 0) -> SetBatch:
+    rng = torch.Generator().manual_seed(seed)
+    return SetBatch.of([torch.rand(n, features, generator=rng) for n in sizes])
+
+
+def labels_in(k: int, num: int, seed: int = 0) -> torch.Tensor:
+    """Random labels, none of the k left out."""
+    rng = torch.Generator().manual_seed(seed)
+    return torch.cat([torch.arange(k), torch.randint(k, (num - k,), generator=rng)])
+
+
+def groups(points: torch.Tensor, labels: torch.Tensor) -> set[tuple[float, ...]]:
+    return {tuple(sorted(points[labels == c].flatten().tolist())) for c in labels.unique()}
+
+
+def repaired(
+    sets: SetBatch, labels: torch.Tensor, counts: list[int], **options: float
+) -> torch.Tensor:
+    ones = torch.ones(sets.num_items)
+    merge = ExchangeMerge(**options)  # type: ignore[arg-type]
+    return exchanged(sets.items, ones, sets.sizes, labels, torch.tensor(counts), merge)
+
+
+def clusters_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+    """Sums, masses, neighbours and order, as the loops have them."""
+    found = (np.empty((k, x.shape[1])), np.empty(k))
+    add_up(x, np.ones(len(x), np.float32), labels, *found)
+    order, start = np.empty(len(x), np.int64), np.empty(k + 1, np.int64)
+    sort_by_cluster(labels, order, start)
+    near, gap = np.empty((k, k - 1), np.int64), np.empty((k, k - 1), np.float32)
+    find_near(*found, near, gap)
+    return near, order, start, *found
+
+
+def test_two_halves_that_have_a_wrong_count_each_are_put_right() -> None:
+    """One cluster on the left, three on the right, and a tree that gives two leaves to each."""
+    points = torch.tensor([[0.0], [0.1], [0.2], [0.3], [7.0], [7.1], [8.0], [8.1], [9.0], [9.1]])
+    sets = SetBatch.of([points])
+    labels = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3, 3, 3])
+    assert groups(points, repaired(sets, labels, [4], tries=0)) == groups(points, labels), (
+        "moving points alone cannot change a count"
+    )
+    truth = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3, 3])
+    assert groups(points, repaired(sets, labels, [4])) == groups(points, truth)
+
+
+def test_weights_decide_where_a_cluster_is_worth_it() -> None:
+    """Three pairs and two clusters to share out among the first two: the heavy pair is parted."""
+    points = torch.tensor([[0.0], [1.0], [10.0], [11.0], [20.0], [20.0]])
+    labels = torch.tensor([0, 0, 1, 2, 3, 3])
+    for heavy, parted in ((0, (0, 1)), (2, (2, 3))):
+        weights = torch.ones(6)
+        weights[heavy : heavy + 2] = 50.0
+        found = exchanged(
+            points, weights, torch.tensor([6]), labels, torch.tensor([4]), ExchangeMerge()
+        )
+        assert found[parted[0]] != found[parted[1]]
+        assert len(found.unique()) == 4
+
+
+def test_what_losing_a_cluster_costs_is_what_its_points_pay_elsewhere() -> None:
+    x = scattered(40, features=3).items.numpy()
+    labels = labels_in(6, 40).numpy()
+    near, order, start, sums, mass = clusters_of(x, labels, 6)
+    cost, gain, loss, half = np.zeros(6), np.zeros(6), np.zeros(6), np.zeros(40, np.bool_)
+    means = sums / mass[:, None]
+    for c in range(6):
+        w = np.ones(40, np.float32)
+        look_at(x, w, c, near, order, start, sums, mass, half, cost, gain, loss)
+        far = np.square(x[labels == c][:, None] - means).sum(2)
+        own, others = far[:, c].copy(), np.delete(far, c, 1).min(1)
+        assert cost[c] == pytest.approx(own.sum(), rel=1e-4)
+        assert loss[c] == pytest.approx(np.maximum(others - own, 0).sum(), rel=1e-4, abs=1e-5)
+
+
+def test_what_cutting_a_cluster_gains_is_what_its_halves_save() -> None:
+    sets = scattered(50, features=3)
+    labels = labels_in(4, 50)
+    for c in range(4):
+        rows, half = np.flatnonzero(labels == c), np.zeros(50, np.bool_)
+        gain = cut_in_two(sets.items.numpy(), np.ones(50, np.float32), rows, half)
+        mine = torch.from_numpy(half) & (labels == c)
+        saved = cost_of(sets, labels) - cost_of(sets, torch.where(mine, 4, labels))
+        assert gain == pytest.approx(saved.item(), rel=1e-3)
+
+
+def test_the_halves_of_a_cluster_on_a_line_are_the_best_there_are() -> None:
+    line = torch.rand(30, 1, generator=torch.Generator().manual_seed(2)).sort(0).values
+    sets = SetBatch.of([line])
+    half = np.zeros(30, np.bool_)
+    cut_in_two(line.numpy(), np.ones(30, np.float32), np.arange(30), half)
+    every = torch.stack([cost_of(sets, (torch.arange(30) >= c).long())[0] for c in range(1, 30)])
+    found = cost_of(sets, torch.from_numpy(half).long()).item()
+    assert found == pytest.approx(every.min().item())
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 3), (-1, 2), (4, -1)])
+def test_what_a_try_says_is_what_it_does(a: int, b: int) -> None:
+    """With everything in the region, the gain of an exchange that is made is the cost it saves."""
+    sets = scattered(60, features=2)
+    settled = repaired(sets, labels_in(6, 60), [6], tries=0, rounds=100)
+    x, labels, w = sets.items.numpy(), settled.numpy().copy(), np.ones(60, np.float32)
+    near, order, start, sums, mass = clusters_of(x, labels, 6)
+    half = np.zeros(60, np.bool_)
+    if b >= 0:
+        cut_in_two(x, w, order[start[b] : start[b + 1]], half)
+    before = cost_of(sets, torch.from_numpy(labels))
+    mark = np.zeros(6, np.int64)
+    how = (near, order, start, sums, mass, half, a, b, mark, 1)
+    least = -np.inf if a >= 0 and b >= 0 else np.inf
+    gained = try_exchange(x, w, labels, *how, least)
+    if least < 0:
+        after = cost_of(sets, torch.from_numpy(labels))
+        assert gained == pytest.approx((before - after).item(), abs=1e-4)
+    else:
+        assert (gained > 0) == (b >= 0)
+        assert torch.equal(torch.from_numpy(labels), settled), "nothing was to be made"
+
+
+def test_a_survey_gives_what_exchanges_realise_and_changes_nothing() -> None:
+    sets = scattered(80)
+    settled = repaired(sets, labels_in(8, 80), [8], tries=0, rounds=100)
+    x, labels = sets.items.numpy(), settled.numpy().copy()
+    features, seen, found = survey(x, np.ones(80, np.float32), labels, 8, 0)
+    assert features.shape == (8, FEATURES)
+    assert np.isfinite(features).all()
+    assert (found[:, 0] >= seen[:, 0] - 1e-5).all(), "moving on gains more than cutting alone"
+    assert (found[:, 1] <= seen[:, 1] + 1e-5).all(), "moving on loses less than giving up alone"
+    assert labels.tolist() == settled.tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 14), min_size=1, max_size=3),
+    decimals=st.integers(0, 2),
+    tries=st.integers(0, 6),
+    data=st.data(),
+)
+def test_never_costs_more_and_never_empties_a_cluster(
+    sizes: list[int], decimals: int, tries: int, data: st.DataObject
+) -> None:
+    sets = scattered(*sizes, seed=sum(sizes))
+    sets = sets.with_items(sets.items.round(decimals=decimals))
+    counts = [data.draw(st.integers(1, n)) for n in sizes]
+    labels = torch.cat([labels_in(k, n, seed=n) for k, n in zip(counts, sizes, strict=True)])
+    better = repaired(sets, labels, counts, tries=tries)
+    assert (cost_of(sets, better) <= cost_of(sets, labels) + 1e-5).all()
+    for k, found in zip(counts, sets.unpack(better), strict=True):
+        assert found.unique().tolist() == list(range(k))
+
+
+@pytest.mark.parametrize("per_cluster", [3, 1_000])
+def test_a_sample_serves_where_clusters_are_plain(per_cluster: int) -> None:
+    rng = torch.Generator().manual_seed(0)
+    centres = 10 * torch.arange(6.0)[:, None]
+    points = (centres.repeat_interleave(50, 0) + torch.rand(300, 1, generator=rng))[
+        torch.randperm(300, generator=rng)
+    ]
+    sets = SetBatch.of([points], torch.tensor([[6.0]]))
+    tree = grow(SharedBudget(RandomSplit()), sets, Growth(), torch.tensor([1]))
+    merged = fold(ExchangeMerge(sample=per_cluster), tree)
+    assert (merged.sample is None) == (per_cluster == 1_000)
+    if merged.sample is not None:
+        assert merged.sample.sum() < 60
+    assert len(groups(points.round(decimals=-1), merged.leaves)) == 6
+    assert merged.leaves.unique().tolist() == list(range(6))
+
+
+def test_a_set_is_merged_the_same_alone_or_in_a_batch() -> None:
+    sets = scattered(40, 25, 64)
+    tree = grow(RandomSplit(), sets, Growth(depth=3), torch.tensor([1, 2, 3]))
+    together = fold(ExchangeMerge(), tree)
+    alone = grow(RandomSplit(), scattered(40, 25), Growth(depth=3), torch.tensor([1, 2]))
+    second = sets.unpack(together.leaves)[1]
+    assert second.tolist() == fold(ExchangeMerge(), alone).leaves[40:].tolist()
+    assert together.counts.tolist() == [8, 8, 8]
+
+
+def test_every_level_only_touches_its_own_nodes() -> None:
+    """Two far-apart halves: whatever is exchanged, no cluster has points of both."""
+    points = torch.cat([torch.rand(30, 2), torch.rand(30, 2) + 1000])
+    sets = SetBatch.of([points])
+    tree = grow(MedianSplit(), sets, Growth(depth=3))
+    merged = fold(ExchangeMerge(), tree)
+    left, right = merged.leaves[:30].unique().tolist(), merged.leaves[30:].unique().tolist()
+    assert not set(left) & set(right)
+    assert cost_of(sets, merged.leaves) < cost_of(sets, tree.leaves)
+
+
+def test_a_leaf_that_got_no_points_becomes_a_cluster() -> None:
+    """Everything to one side, twice: of three leaves two are empty, and filled in the end."""
+    sets = scattered(24)
+    split = GraphSplit(2, width=4, num_layers=1)
+    split.net.head.weight.data.zero_()
+    split.net.head.bias.data.fill_(9.0)
+    tree = grow(split, sets, Growth(depth=2))
+    assert tree.leaves.unique().tolist() == [0]
+    assert fold(ExchangeMerge(), tree).leaves.unique().tolist() == [0, 1, 2]
+
+
+def test_refuses_fewer_than_no_tries() -> None:
+    with pytest.raises(ValueError, match="tries must be at least 0; got -1"):
+        ExchangeMerge(tries=-1)
+    ExchangeMerge(rounds=0, tries=0)

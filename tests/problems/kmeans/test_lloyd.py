@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+
+from diconet.problems.kmeans import lloyd as module
+from diconet.problems.kmeans.lloyd import lloyd
+
+
+def start(n: int, d: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, d)).astype(np.float32)
+    return x, np.ones(n, np.float32), x[rng.choice(n, k, replace=False)]
+
+
+@pytest.mark.parametrize(("n", "d", "k"), [(60, 2, 4), (500, 3, 20), (300, 20, 7)])
+def test_labels_are_those_of_scikit_learn(n: int, d: int, k: int) -> None:
+    x, w, centres = start(n, d, k)
+    ours = lloyd(x, w, centres, rounds=200, tolerance=0.0)
+    theirs = KMeans(k, init=centres.astype(float), n_init=1, max_iter=200, tol=0)
+    assert ours.labels.tolist() == theirs.fit(x.astype(float)).labels_.tolist()
+    assert 1 < ours.rounds < 200
+
+
+def test_weights_are_as_repeated_points() -> None:
+    x, _, centres = start(80, 2, 6)
+    times = np.random.default_rng(1).integers(1, 4, 80)
+    weighted = lloyd(x, times.astype(np.float32), centres, rounds=100, tolerance=0.0)
+    many = np.repeat(x, times, axis=0)
+    repeated = lloyd(many, np.ones(len(many), np.float32), centres, rounds=100, tolerance=0.0)
+    assert np.repeat(weighted.labels, times).tolist() == repeated.labels.tolist()
+
+
+def test_one_thread_and_two_give_the_same_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 64)
+    x, w, centres = start(1_000, 3, 15)
+    before = torch.get_num_threads()
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(lloyd(x, w, centres, rounds=30).labels.tolist())
+    torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(n=st.integers(1, 20), data=st.data(), decimals=st.integers(0, 2))
+def test_no_cluster_is_ever_empty(n: int, data: st.DataObject, decimals: int) -> None:
+    k, rounds = data.draw(st.integers(1, n)), data.draw(st.integers(0, 4))
+    x = np.random.default_rng(n).random((n, 2)).round(decimals).astype(np.float32)
+    found = lloyd(x, np.ones(n, np.float32), x[:k].astype(float), rounds=rounds)
+    assert np.unique(found.labels).tolist() == list(range(k))

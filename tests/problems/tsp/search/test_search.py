@@ -1,0 +1,191 @@
+"""Moves, chains, kicks, and searching parts of a tour."""
+
+import time
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diconet.problems.tsp.divide import Budget, searched
+from diconet.problems.tsp.search.local import search
+from diconet.problems.tsp.search.metric import Metric
+from diconet.problems.tsp.search.moves import after, before, exchange, positions, reverse, undo
+from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
+from diconet.problems.tsp.search.parts import search_part
+
+
+def shortest(metric: Metric) -> float:
+    n = len(metric)
+    return min(metric.length(np.array([0, *rest])) for rest in permutations(range(1, n)))
+
+
+def edges_of(tour: np.ndarray) -> set[frozenset[int]]:
+    return {frozenset((int(a), int(b))) for a, b in zip(tour, np.roll(tour, -1), strict=True)}
+
+
+def is_permutation(tour: np.ndarray, n: int) -> bool:
+    return bool(np.array_equal(np.sort(tour), np.arange(n)))
+
+
+@given(st.integers(2, 30), st.data())
+@settings(max_examples=60, deadline=None)
+def test_reversing_twice_changes_nothing(n: int, data: st.DataObject) -> None:
+    tour = np.random.default_rng(n).permutation(n).astype(np.int32)
+    pos = positions(tour)
+    start, stop = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
+    kept = tour.copy()
+    reverse(tour, pos, start, stop)
+    assert np.array_equal(pos[tour], np.arange(n))
+    reverse(tour, pos, start, stop)
+    assert np.array_equal(tour, kept)
+
+
+@given(st.integers(4, 20), st.booleans(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_an_exchange_swaps_two_edges_and_no_other(
+    n: int, backward: bool, data: st.DataObject
+) -> None:
+    tour = np.random.default_rng(n).permutation(n).astype(np.int32)
+    pos = positions(tour)
+    i = data.draw(st.integers(0, n - 1))
+    j = (i + data.draw(st.integers(2, n - 2))) % n
+    onward = before if backward else after
+    a, c = tour[i], tour[j]
+    b, d = onward(tour, pos, a), onward(tour, pos, c)
+    old = edges_of(tour)
+    log = np.empty((4, 2), dtype=np.int32)
+    kept = tour.copy()
+    used = exchange(tour, pos, a, b, c, d, log, 0)
+    new = edges_of(tour)
+    assert old - new == {frozenset((a, b)), frozenset((c, d))} - new
+    assert frozenset((a, c)) in new
+    assert frozenset((b, d)) in new
+    assert is_permutation(tour, n)
+    undo(tour, pos, log, used, 0)
+    assert edges_of(tour) == edges_of(kept)
+
+
+SEED = np.uint64(7)
+
+
+def free(n: int) -> np.ndarray:
+    return np.full((n, 2), -1, dtype=np.int32)
+
+
+@given(st.integers(1, 60), st.integers(0, 10_000), st.integers(0, 60))
+@settings(max_examples=80, deadline=None)
+def test_a_search_gains_what_it_says_and_never_lengthens(n: int, seed: int, kicks: int) -> None:
+    rng = np.random.default_rng(seed)
+    cities = rng.integers(0, 12, (n, 2)).astype(float)  # with copies and many equal distances
+    metric, near = Metric.of(cities), near_lists(cities, 6)
+    tour = rng.permutation(n).astype(np.int32)
+    length = metric.length(tour)
+    gain = search(metric.xy, 0, near, free(n), tour, kicks, 10, n, 1e-9, SEED)
+    assert is_permutation(tour, n)
+    assert gain >= 0
+    assert metric.length(tour) == pytest.approx(length - gain)
+
+
+@given(st.integers(9, 60), st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_linked_edges_stay(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cities = rng.random((n, 2))
+    metric = Metric.of(cities)
+    tour = rng.permutation(n).astype(np.int32)
+    link = free(n)
+    for i in range(0, n - 1, 3):
+        link[tour[i], 1], link[tour[i + 1], 0] = tour[i + 1], tour[i]
+    kept = {frozenset((int(tour[i]), int(tour[i + 1]))) for i in range(0, n - 1, 3)}
+    search(metric.xy, 0, near_lists(cities, 6), link, tour, 50, 10, n, 1e-9, SEED)
+    assert kept <= edges_of(tour)
+
+
+@given(st.integers(10, 80), st.integers(0, 10_000), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_searching_a_part_leaves_the_rest_as_it_was(n: int, seed: int, closed: bool) -> None:
+    """Edges between cities outside stay, ends of an open path too, and the gain is as it says."""
+    rng = np.random.default_rng(seed)
+    cities = rng.random((n, 2))
+    metric, near = Metric.of(cities), near_lists(cities, 6)
+    path = rng.permutation(n).astype(np.int32)
+    members = np.flatnonzero(rng.random(n) < 0.6).astype(np.int32)
+    before_, ends = path.copy(), path[[0, -1]].tolist()
+    outside = {e for e in edges_of(path) if not e & set(members.tolist())}
+    gain = search_part(
+        metric.xy, 0, near, path, positions(path), np.zeros(n, np.int32), -np.ones(n, np.int32),
+        members, closed, 40, 10, 1e-9, SEED,
+    )  # fmt: skip
+    assert is_permutation(path, n)
+    assert outside <= edges_of(path)
+    assert metric.length(path) == pytest.approx(metric.length(before_) - gain)
+    if not closed:
+        assert path[[0, -1]].tolist() == ends
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 39, 40, 41, 79, 80, 81, 200, 333])
+def test_division_around_the_leaf_size(n: int) -> None:
+    cities = np.random.default_rng(n).random((n, 2))
+    metric, near = Metric.of(cities), candidate_lists(cities)
+    tour = np.random.default_rng(1).permutation(n)
+    found = searched(metric, near, tour, Budget(10.0), leaf=40)
+    assert is_permutation(found, n)
+    assert metric.length(found) <= metric.length(tour) + 1e-9
+
+
+def test_one_thread_and_two_give_the_same_tour_and_another_seed_another() -> None:
+    cities = np.random.default_rng(0).random((900, 2))
+    metric, near = Metric.of(cities), candidate_lists(cities)
+    tours = [
+        searched(metric, near, np.arange(900), Budget(6.0), leaf=100, threads=threads, seed=seed)
+        for threads, seed in ((1, 0), (2, 0), (None, 0), (2, 1))
+    ]
+    assert np.array_equal(tours[0], tours[1])
+    assert np.array_equal(tours[0], tours[2])
+    assert not np.array_equal(tours[0], tours[3])
+
+
+def test_more_rounds_only_shorten_and_seams_do_not_stay() -> None:
+    cities = np.random.default_rng(0).random((1_200, 2))
+    metric, near = Metric.of(cities), candidate_lists(cities)
+    values = [
+        metric.length(searched(metric, near, np.arange(1_200), Budget(kicks), leaf=300))
+        for kicks in (0.0, 5.0, 20.0)
+    ]
+    assert values[0] > values[1] > values[2]
+    assert values[2] < 1.02 * (0.7124 * 1_200**0.5 + 0.6)
+
+
+@pytest.mark.parametrize("n", [8, 600])
+def test_seconds_end_the_search(n: int) -> None:
+    cities = np.random.default_rng(0).random((n, 2))
+    metric, near = Metric.of(cities), candidate_lists(cities)
+    searched(metric, near, np.arange(n), Budget(1.0), leaf=100)  # compiled before the clock runs
+    start = time.monotonic()
+    searched(metric, near, np.arange(n), Budget.of(1.0, 0.3), leaf=100)
+    assert 0.25 < time.monotonic() - start < 3.0
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 8])
+def test_a_few_cities_are_solved_exactly(n: int) -> None:
+    for seed in range(5):
+        metric = Metric.of(np.random.default_rng(seed).random((n, 2)))
+        found = searched(metric, near_lists(metric.xy, n - 1), np.arange(n), Budget(50.0))
+        assert metric.length(found) == pytest.approx(shortest(metric))
+
+
+def test_candidates_lead_out_of_a_cluster() -> None:
+    """Two clusters: the nearest five are of the same one, a quadrant has the other."""
+    rng = np.random.default_rng(0)
+    cities = rng.random((24, 2))
+    cities[12:, 0] += 50
+    near = candidate_lists(cities, seen=23)
+    assert not (near_lists(cities, 5)[:12] >= 12).any()
+    assert (near[:12] >= 12).any()
+    length = np.linalg.norm(cities[near] - cities[:, None], axis=2)
+    length[near < 0] = np.inf
+    assert (np.diff(np.nan_to_num(length, posinf=1e9), axis=1) >= 0).all()
+    likely = near_lists(cities, 10)[:, 5:]
+    assert all(set(likely[i]) <= set(candidate_lists(cities, likely)[i]) for i in range(24))

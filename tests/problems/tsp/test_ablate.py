@@ -1,0 +1,47 @@
+"""What dividing and learning do, at equal time; and the splits that only this compares."""
+
+import numpy as np
+import pytest
+import torch
+
+from diconet.core.model import DiCoNet
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth
+from diconet.nets.axes import AcrossSplit
+from diconet.problems.tsp.ablate import RandomLine, SureSplit, ablate
+from diconet.problems.tsp.edges import EdgeMerge
+
+
+def test_every_way_is_measured_with_its_error() -> None:
+    torch.manual_seed(0)
+    model = DiCoNet(AcrossSplit(), EdgeMerge.fresh(8, 1), Growth(leaf_size=90))
+    records = ablate(0.2, (150,), num_sets=2, model=model)
+    ways = {(record["division"], record["scores"]) for record in records}
+    assert ways == {
+        ("none", "learned"),
+        ("none", "lengths"),
+        ("random", "learned"),
+        ("median", "learned"),
+        ("median", "lengths"),
+        ("learned", "learned"),
+    }
+    assert min(record["ratio"] for record in records) == pytest.approx(1, abs=0.01)
+    assert all(record["ratio"] >= 1 and np.isfinite(record["error"]) for record in records)
+
+
+def test_a_sure_split_cuts_where_few_likely_edges_cross() -> None:
+    """Two rows of cities, tied along each row: the cut must fall between the rows."""
+    x = torch.arange(10.0).repeat(2)
+    y = torch.arange(2.0).repeat_interleave(10)
+    sets = SetBatch.of([torch.stack([x, y], 1)])
+    along = torch.tensor([[i, i + 1] for i in [*range(9), *range(10, 19)]])
+    cut = SureSplit(along, torch.ones(len(along)))(sets, None)
+    assert cut.side[:10].unique().numel() == cut.side[10:].unique().numel() == 1
+    assert cut.side[0] != cut.side[-1]
+
+
+def test_a_random_line_leaves_both_sides_something() -> None:
+    sets = SetBatch.of([torch.rand(40, 2, generator=torch.Generator().manual_seed(0))])
+    for seed in range(5):
+        share = RandomLine()(sets, torch.tensor([seed])).side.float().mean()
+        assert 0.1 < share < 0.9
