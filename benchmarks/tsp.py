@@ -120,8 +120,6 @@ def methods(models: dict[str, DiCoNet], size: int) -> dict[str, Callable[[np.nda
     if size <= 1_000:
         limit = 1.0 if size <= 100 else 10.0
         found[f"OR-Tools {limit:g} s"] = lambda cities: others.ortools_tour(cities, limit)
-        if importlib.util.find_spec("pyvrp"):
-            found[f"PyVRP {limit:g} s"] = lambda cities: others.pyvrp_tour(cities, limit)
         if importlib.util.find_spec("elkai"):
             found["elkai (LKH)"] = others.elkai_tour
     return found

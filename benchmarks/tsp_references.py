@@ -75,21 +75,3 @@ def elkai_tour(cities: np.ndarray, runs: int = 1) -> np.ndarray:
 
     found = elkai.DistanceMatrix(whole_distances(cities).tolist()).solve_tsp(runs=runs)
     return np.array(found[:-1])
-
-
-def pyvrp_tour(cities: np.ndarray, seconds: float, seed: int = 0) -> np.ndarray:
-    """A tour by PyVRP: a single vehicle that has to visit all; an extra."""
-    import pyvrp  # type: ignore[import-not-found, unused-ignore]
-    from pyvrp.stop import MaxRuntime  # type: ignore[import-not-found, unused-ignore]
-
-    whole = whole_distances(cities)
-    model = pyvrp.Model()
-    depot = model.add_depot(x=0, y=0)
-    model.add_vehicle_type(1, start_depot=depot, end_depot=depot)
-    places = [depot, *(model.add_client(x=0, y=0) for _ in cities[1:])]
-    for i, start in enumerate(places):
-        for j, stop in enumerate(places):
-            model.add_edge(start, stop, distance=int(whole[i, j]))
-    best = model.solve(MaxRuntime(seconds), seed=seed, display=False).best
-    (route,) = best.routes()
-    return np.array([0, *route.visits()])
