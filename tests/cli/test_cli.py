@@ -51,12 +51,12 @@ def records(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[st
 def test_the_command_line_and_the_library_agree(
     weights: dict[str, str], points: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hull = diconet.convex_hull(POINTS, repair=True, model=weights["hull"])
+    hull = diconet.convex_hull(POINTS, model=weights["hull"])
     clusters = diconet.kmeans(POINTS, 3, model=weights["kmeans"])
     tour = diconet.tsp(POINTS, refine="lk", model=weights["tsp"])
     packing = diconet.knapsack(*POINTS.T, 4, model=weights["knapsack"])
     for task, options, answer, expected in (
-        ("hull", ["--repair"], "indices", hull.indices),
+        ("hull", [], "indices", hull.indices),
         ("kmeans", ["--k", "3"], "labels", clusters.labels),
         ("tsp", ["--refine", "lk"], "tour", tour.tour),
     ):
@@ -135,7 +135,7 @@ def test_standard_input_of_every_kind(
         binary.getvalue(),
     ):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        (found,) = records(capsys, "solve", "hull", "-", "--repair", "--model", weights["hull"])
+        (found,) = records(capsys, "solve", "hull", "-", "--model", weights["hull"])
         assert found["indices"] == [0, 1, 2, 3]
         assert found["value"] == 4
         assert found["instance"] == "stdin"
@@ -181,8 +181,8 @@ def test_columns_by_name_or_number(
 ) -> None:
     rows = ["name,y,x,height", *(f"a{i},{y},{x},{i}" for i, (x, y) in enumerate(POINTS))]
     (tmp_path / "a.csv").write_text("\n".join(rows))
-    command = ["solve", "hull", str(tmp_path / "a.csv"), "--repair", "--model", weights["hull"]]
-    expected = diconet.convex_hull(POINTS, repair=True, model=weights["hull"]).indices.tolist()
+    command = ["solve", "hull", str(tmp_path / "a.csv"), "--model", weights["hull"]]
+    expected = diconet.convex_hull(POINTS, model=weights["hull"]).indices.tolist()
     for options in ([], ["--columns", "x,y"], ["--columns", "3,2"]):
         assert records(capsys, *command, *options)[0]["indices"] == expected
     turned = records(capsys, *command, "--columns", "y,x")[0]["indices"]
@@ -233,7 +233,7 @@ def test_what_is_no_number_is_null(
 ) -> None:
     (tmp_path / "far.csv").write_text("0,0\n1e200,0\n1e200,1e200\n")
     file = str(tmp_path / "far.csv")
-    command = ["solve", "hull", file, "--repair", "--model", weights["hull"]]
+    command = ["solve", "hull", file, "--model", weights["hull"]]
     text = printed(capsys, *command, "--json", "--out", str(tmp_path / "a.json"))
     for found in (text, (tmp_path / "a.json").read_text()):
         assert json.loads(found, parse_constant=pytest.fail)[0]["value"] is None

@@ -46,7 +46,7 @@ FORMS: list[Callable[[np.ndarray], Any]] = [
 def solvers() -> dict[str, Callable[[Any], Any]]:
     models = {task: make() for task, make in NETWORKS.items()}
     return {
-        "indices": lambda x: diconet.convex_hull(x, repair=True, model=models["hull"]),
+        "indices": lambda x: diconet.convex_hull(x, model=models["hull"]),
         "labels": lambda x: diconet.kmeans(x, k=3, model=models["kmeans"]),
         "tour": lambda x: diconet.tsp(x, kicks=1, model=models["tsp"]),
     }

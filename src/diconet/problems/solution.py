@@ -144,6 +144,13 @@ class Partitions(Sequence[Labels]):
         """The partitions of other items, each of which goes where item `rows[i]` goes."""
         return Partitions(self._sides[:, rows])
 
+    def among(self, rows: np.ndarray) -> Partitions:
+        """The partitions of more items: a first cut puts all but these rows (a mask) aside."""
+        sides = np.zeros((len(self), len(rows)), dtype=bool)
+        sides[0] = rows
+        sides[1:, rows] = self._sides
+        return Partitions(sides)
+
 
 def labels_of(tree: PartitionTree) -> list[Partitions]:
     """For each example of a tree, the partition at every depth from the root down."""

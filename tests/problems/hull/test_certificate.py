@@ -8,6 +8,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from diconet.problems.hull import certificate
 from diconet.problems.hull.certificate import is_hull, turns
 
 finite = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=True, width=64)
@@ -122,3 +123,18 @@ def test_a_corner_straight_on_is_not_strictly_convex() -> None:
     points = np.concatenate([SQUARE, [[1.0, 0.0]]])
     assert is_hull(points, np.array([0, 1, 2, 3]))
     assert not is_hull(points, np.array([0, 5, 1, 2, 3]))
+
+
+@pytest.mark.parametrize("sweeps", [64, 0])
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.float64, st.tuples(st.integers(1, 24), st.just(2)), elements=coordinate))
+def test_the_exact_hull_is_that_of_rational_arithmetic(sweeps: int, points: np.ndarray) -> None:
+    """Both ways: passes over all points at once, and one point after the other."""
+    before, certificate._SWEEPS = certificate._SWEEPS, sweeps
+    try:
+        found = certificate.exact_hull(points).tolist()
+    finally:
+        certificate._SWEEPS = before
+    expected = exact_hull(points)
+    assert sorted(found) == sorted(expected)
+    assert is_hull(points, np.array(found))

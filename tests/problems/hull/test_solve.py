@@ -11,12 +11,16 @@ from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.tree import Growth
 from diconet.nets.classic import MedianSplit
-from diconet.problems.hull.certificate import is_hull
+from diconet.problems.hull.certificate import exact_hull, is_hull
 from diconet.problems.hull.clouds import CLOUDS
+from diconet.problems.hull.problem import PROBLEM
+from diconet.problems.hull.sieve import may_be_corners
 from diconet.problems.hull.solve import Hull, convex_hull
 from diconet.problems.hull.task import hull_of
+from diconet.problems.networks import as_network
 from tests.problems.hull.exact import exact_merge
-from tests.problems.hull.test_certificate import coordinate, exact_hull
+from tests.problems.hull.test_certificate import coordinate
+from tests.problems.hull.test_certificate import exact_hull as exact_in_fractions
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +112,11 @@ def test_many_are_answered_as_each_alone(exact_net: DiCoNet) -> None:
 
 def test_a_wrong_answer_is_not_certified_and_can_be_repaired(wrong_net: DiCoNet) -> None:
     points = cloud("uniform", 100)
-    assert not convex_hull(points, model=wrong_net).exact
-    mended = convex_hull(points, model=wrong_net, repair=True)
+    assert not convex_hull(points, model=wrong_net, repair=False).exact
+    mended = convex_hull(points, model=wrong_net)
     assert mended.exact
     assert mended.repaired
+    assert "after repair" in repr(mended)
     assert mended.indices.tolist() == hull_of(points).tolist()
 
 
@@ -119,26 +124,73 @@ def test_a_wrong_answer_is_not_certified_and_can_be_repaired(wrong_net: DiCoNet)
 def test_repair_at_any_scale(scale: float, wrong_net: DiCoNet) -> None:
     points = cloud("uniform", 100)
     points = points / np.abs(points).max()
-    mended = convex_hull(points * scale, model=wrong_net, repair=True)
+    mended = convex_hull(points * scale, model=wrong_net)
     assert mended.repaired
     assert mended.indices.tolist() == hull_of(points).tolist()
 
 
 def test_repair_leaves_a_right_answer_alone(exact_net: DiCoNet) -> None:
-    assert not convex_hull(cloud("uniform", 100), model=exact_net, repair=True).repaired
+    assert not convex_hull(cloud("uniform", 100), model=exact_net).repaired
 
 
 @settings(max_examples=60, deadline=None)
 @given(arrays(np.float64, st.tuples(st.integers(1, 24), st.just(2)), elements=coordinate))
-def test_exact_is_never_claimed_of_a_wrong_hull(points: np.ndarray) -> None:
+def test_every_hull_is_right_and_exact_is_never_claimed_of_a_wrong_one(points: np.ndarray) -> None:
     model = DiCoNet(RandomSplit(), exact_merge(), Growth(leaf_size=6))
-    expected = exact_hull(points)
-    for repair in (False, True):
-        hull = convex_hull(points, model=model, seed=1, repair=repair)
-        assert len(set(hull.indices.tolist())) == len(hull.indices) >= 1
-        if hull.exact:
-            start = expected.index(min(expected))
-            assert hull.indices.tolist() == expected[start:] + expected[:start]
+    expected = exact_in_fractions(points)
+    start = expected.index(min(expected))
+    expected = expected[start:] + expected[:start]
+    alone = convex_hull(points, model=model, seed=1, repair=False)
+    assert len(set(alone.indices.tolist())) == len(alone.indices) >= 1
+    if alone.exact:
+        assert alone.indices.tolist() == expected
+    mended = convex_hull(points, model=model, seed=1)
+    assert mended.exact
+    assert mended.indices.tolist() == expected
+
+
+ODD_CLOUDS = {
+    "nearly in line": np.column_stack([np.arange(300.0), np.arange(300.0) * (1 + 2.0**-52)])
+    + np.random.default_rng(0).choice([0, 2.0**-45], (300, 2)),
+    "a thin needle": np.random.default_rng(1).random((300, 2)) * [1.0, 1e-18] + [0.0, 1.0],
+    "scales from 1e-300 to 1e300": np.random.default_rng(2).standard_normal((300, 2))
+    * 10.0 ** np.random.default_rng(3).integers(-300, 300, (300, 1)),
+    "the smallest doubles": np.random.default_rng(4).integers(-9, 9, (300, 2)) * 5e-324,
+    "all but one in line, each three times": np.repeat(
+        [[0.1 * i, 0.3 * i] for i in range(99)] + [[5.0, 15.0 + 2.0**-48]], 3, 0
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_CLOUDS)
+def test_hulls_of_degenerate_sets_are_right_by_default(kind: str) -> None:
+    points = ODD_CLOUDS[kind]
+    hull = convex_hull(points)
+    expected = exact_in_fractions(points)
+    start = expected.index(min(expected))
+    assert hull.exact
+    assert hull.indices.tolist() == expected[start:] + expected[:start]
+
+
+@pytest.mark.parametrize("kind", ["uniform", "stretched", "circle", "sides"])
+def test_what_is_set_aside_is_no_corner(kind: str) -> None:
+    points = np.repeat(cloud(kind, 3_000), 2, 0)
+    model = as_network(PROBLEM, None)
+    kept = may_be_corners(model, torch.from_numpy(points))
+    corners = exact_hull(points)
+    assert kept[corners].all()
+    assert kept.sum() < len(points) / 10 or kind in ("circle", "sides")
+    hull = convex_hull(points)
+    assert not hull.repaired
+    assert sorted(hull.indices.tolist()) == sorted(corners.tolist())
+    assert set(hull.tree[1][~kept]) <= {0}
+    assert [len(level) for level in hull.tree] == [len(points)] * len(hull.tree)
+
+
+def test_a_judge_that_errs_sets_nothing_aside_unseen(wrong_net: DiCoNet) -> None:
+    hull = convex_hull(cloud("uniform", 3_000), model=wrong_net)
+    assert hull.repaired
+    assert hull.exact
 
 
 def test_another_seed_draws_another_tree_and_the_same_hull() -> None:

@@ -1,4 +1,4 @@
-"""Proof that a polygon is the convex hull: exact, in n log n, without computing a hull.
+"""Proof that a polygon is the convex hull, and the hull itself, both in exact arithmetic.
 
 Doubles decide where their error bound allows it (Shewchuk 1997); what is left in doubt, nearly or
 truly collinear triples, is decided in whole numbers.
@@ -102,3 +102,41 @@ def _on_segment(points: np.ndarray, ends: np.ndarray) -> bool:
     from_low = (x > low[0]) | ((x == low[0]) & (y >= low[1]))
     to_high = (x < high[0]) | ((x == high[0]) & (y <= high[1]))
     return bool((straight & from_low & to_high).all())
+
+
+_SWEEPS = 64
+"""After this many passes over all points, the rest is gone through one by one."""
+
+
+def exact_hull(points: Float[np.ndarray, "n 2"]) -> Int[np.ndarray, "h"]:
+    """The corners, counter-clockwise, by exact turns alone; of equal points the first.
+
+    Andrew's monotone chain (1979), for the cases that the network does not get right.
+    """
+    order = np.lexsort((points[:, 1], points[:, 0]))
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (points[order[1:]] != points[order[:-1]]).any(1)
+    order = order[is_new]
+    if len(order) < 3:
+        return order
+    lower, upper = _chain(points, order), _chain(points, order[::-1])
+    return np.concatenate([lower[:-1], upper[:-1]])
+
+
+def _chain(points: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The corners from the first to the last point in order, each turn to the left.
+
+    A point that does not lie to the right of the line between two others, one before and one after
+    it, is no corner: so passes over all points at once throw out most of them.
+    """
+    for _ in range(_SWEEPS):
+        left = turns(points[order[:-2]], points[order[1:-1]], points[order[2:]]) > 0
+        if left.all():
+            return order
+        order = order[np.concatenate([[True], left, [True]])]
+    kept: list[int] = []
+    for i in order.tolist():
+        while len(kept) > 1 and turns(*(points[[k]] for k in (*kept[-2:], i)))[0] <= 0:
+            kept.pop()
+        kept.append(i)
+    return np.array(kept)

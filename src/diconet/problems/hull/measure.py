@@ -18,10 +18,13 @@ from diconet.problems.problem import Instances, Show
 
 
 def grade(clouds: Sequence[np.ndarray], solutions: Sequence[Any]) -> dict[str, float]:
-    """Accuracy, area covered and vertex F1 in percent, and the share that was proved right."""
+    """Accuracy, area covered and vertex F1 in percent, and the share that was proved right.
+
+    All of it is of what the network proposed, before any repair.
+    """
     sets = SetBatch.of([torch.from_numpy(np.asarray(cloud)) for cloud in clouds])
-    found = Sequences.of([torch.from_numpy(solution.indices) for solution in solutions])
-    proved = 100 * float(np.mean([solution.exact for solution in solutions]))
+    found = Sequences.of([torch.from_numpy(solution.proposed) for solution in solutions])
+    proved = 100 * float(np.mean([solution.exact and not solution.repaired for solution in solutions]))
     return {**metrics(sets, found, HullTask().oracle(sets)), "proved": proved}
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diconet.problems.problem import Instances, Option, Page, Problem, Show
+from diconet.problems.problem import Instances, Page, Problem, Show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class HullProblem(Problem):
     """Corners of a set of points in the plane, counter-clockwise."""
 
-    options = (Option("repair", "let Qhull answer where the network is not proved right"),)
+    options = ()
     sizes = (25, 50, 100, 200)
     has_table = True
     page = Page(value="area")

@@ -14,9 +14,9 @@ from diconet.core.host import to_host
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
 from diconet.plot.stages import Stage
-from diconet.problems.hull.certificate import is_hull, turns
+from diconet.problems.hull.certificate import exact_hull, is_hull, turns
 from diconet.problems.hull.problem import PROBLEM
-from diconet.problems.hull.task import hull_of
+from diconet.problems.hull.sieve import may_be_corners
 from diconet.problems.hull.triples import TripleMerge
 from diconet.problems.inputs import as_points, check_seed, is_many, tree_seeds
 from diconet.problems.networks import as_network
@@ -28,19 +28,21 @@ class Hull(Solution):
     """A convex hull: `indices` of its corners, counter-clockwise from the lowest.
 
     `exact` is true only if it was proved that every point lies inside and that the polygon turns
-    left at every corner; `repaired` says that Qhull answered where the network did not get there.
-    `value` is the area. Points that lie on an edge, and all but the first of equal points, are not
-    corners.
+    left at every corner. `repaired` says that the network's own answer, `proposed`, was not, and
+    that a classical algorithm in exact arithmetic answered instead. `value` is the area. Points
+    that lie on an edge, and all but the first of equal points, are not corners.
     """
 
     points: np.ndarray
     indices: np.ndarray
     exact: bool
-    repaired: bool = False
+    repaired: bool
+    proposed: np.ndarray
 
     def quality(self) -> str:
         """The number of corners, and whether they are certainly right."""
         certainty = "certified exact" if self.exact else "not certified"
+        certainty += " after repair" if self.repaired else ""
         return f"{len(self.indices)} corners, {certainty}"
 
     def record(self) -> dict[str, Any]:
@@ -84,22 +86,25 @@ class Hull(Solution):
 def convex_hull(
     points: Any,
     *,
-    repair: bool = False,
+    repair: bool = True,
     model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Hull | list[Hull]:
     """The convex hull of (n, 2) points, or of each of several such arrays (solved as one batch).
 
-    A network answers; the answer's `exact` says whether it was then proved right. With `repair`,
-    Qhull takes over where it was not, so that only rounding can be wrong. `seed` draws the
-    network's trees at random instead of taking the likeliest.
+    A network answers; the answer's `exact` says whether it was then proved right. Where it was not,
+    a classical algorithm in exact arithmetic takes over and `repaired` is true; without `repair`,
+    the network's answer stays as it is. `seed` draws the network's trees at random instead of
+    taking the likeliest.
+
+    >>> convex_hull([[0, 0], [4, 0], [1, 1], [0, 4]]).indices.tolist()
+    [0, 1, 3]
     """
     many = is_many(points, dims=2)
-    clouds = [
-        _Cloud.of(as_points(array, "points", columns=2)) for array in (points if many else [points])
-    ]
+    given = [as_points(array, "points", columns=2) for array in (points if many else [points])]
     network = as_network(PROBLEM, model, device)
+    clouds = [_Cloud.of(array, network, device) for array in given]
     found = _solve(clouds, network, check_seed(seed), device)
     hulls = [
         _certified(cloud, *answer, repair, model)
@@ -110,46 +115,54 @@ def convex_hull(
 
 @dataclass(frozen=True, eq=False)
 class _Cloud:
-    """Points, the `first` of every group of equal ones, and which of those stands for each point.
+    """Points, and which of them the network is asked about: the first of equal ones.
 
-    `ends` are the first and the last point by x, then y.
+    `kept` is a mask of the points that may be corners, `first` the rows of the different ones among
+    them, and `stand_in` the place in `first` of each point that is kept.
     """
 
     points: np.ndarray
+    kept: np.ndarray
     first: np.ndarray
     stand_in: np.ndarray
-    ends: np.ndarray
 
     @classmethod
-    def of(cls, points: np.ndarray) -> _Cloud:
-        order = np.lexsort((points[:, 1], points[:, 0]))  # stable: equal points in order of index
-        ranked = points[order]
-        is_new = np.ones(len(points), dtype=bool)
-        is_new[1:] = (ranked[1:] != ranked[:-1]).any(1)
-        group = np.maximum.accumulate(np.where(is_new, np.arange(len(points)), 0))
+    def of(cls, points: np.ndarray, network: DiCoNet, device: str | torch.device) -> _Cloud:
+        boxed = torch.from_numpy(_boxed(points)).to(device)
+        kept = may_be_corners(network, boxed)
+        rows = np.flatnonzero(kept)
+        some = points[rows]
+        order = np.lexsort((some[:, 1], some[:, 0]))  # stable: equal points in order of index
+        is_new = np.ones(len(rows), dtype=bool)
+        is_new[1:] = (some[order[1:]] != some[order[:-1]]).any(1)
+        group = np.maximum.accumulate(np.where(is_new, np.arange(len(rows)), 0))
         first_of = np.empty_like(order)
         first_of[order] = order[group]
-        is_first = first_of == np.arange(len(points))
-        stand_in = (np.cumsum(is_first) - 1)[first_of]
-        return cls(points, np.flatnonzero(is_first), stand_in, first_of[order[[0, -1]]])
+        is_first = first_of == np.arange(len(rows))
+        return cls(points, kept, rows[is_first], (np.cumsum(is_first) - 1)[first_of])
 
-    def boxed(self) -> np.ndarray:
-        """The distinct points in the unit square: moved and scaled, which hulls do not mind."""
-        half = self.points[self.first] / 2  # so that the widest range of doubles does not overflow
-        low = half.min(0)
-        span = half.max(0) - low
-        return (half - low) / np.where(span > 0, span, 1)
+    def ends(self) -> np.ndarray:
+        """The first and the last point by x, then y; one if they are the same."""
+        some = self.points[self.first]
+        return np.unique(self.first[np.lexsort((some[:, 1], some[:, 0]))[[0, -1]]])
 
-    @property
     def is_flat(self) -> bool:
         """Whether all points lie on one line (or are one)."""
-        low, high = self.points[self.ends]
+        low, high = self.points[self.ends()[[0, -1]]]
 
         def on_line(some: np.ndarray) -> bool:
             start, stop = np.broadcast_to(low, some.shape), np.broadcast_to(high, some.shape)
             return not turns(start, stop, some).any()
 
         return on_line(self.points[:64]) and on_line(self.points)
+
+
+def _boxed(points: np.ndarray) -> np.ndarray:
+    """Points in the unit square: moved and scaled, which hulls do not mind."""
+    half = points / 2  # so that the widest range of doubles does not overflow
+    low = half.min(0)
+    span = half.max(0) - low
+    return (half - low) / np.where(span > 0, span, 1)
 
 
 def _solve(
@@ -159,37 +172,38 @@ def _solve(
     # Only the triple merge looks at points in double precision; the others were not made for it.
     precise = isinstance(network.merge, TripleMerge)
     dtype = torch.float64 if precise else torch.float32
-    sets = SetBatch.of([torch.from_numpy(cloud.boxed()).to(device, dtype) for cloud in clouds])
+    boxed = [torch.from_numpy(_boxed(cloud.points[cloud.first])) for cloud in clouds]
+    sets = SetBatch.of([points.to(device, dtype) for points in boxed])
     seeds = tree_seeds(seed, len(sets), device)
     with torch.inference_mode():
         outcome = network(sets, seeds)
     return [
-        (cloud.first[to_host(answer)], labels.of_items(cloud.stand_in))
+        (cloud.first[to_host(answer)], _tree(cloud, labels))
         for cloud, answer, labels in zip(
             clouds, outcome.solution.unpack(), labels_of(outcome.tree), strict=True
         )
     ]
 
 
+def _tree(cloud: _Cloud, labels: Partitions) -> Partitions:
+    """The partition of all points, those included that were set aside or equal another."""
+    tree = labels.of_items(cloud.stand_in)
+    return tree if cloud.kept.all() else tree.among(cloud.kept)
+
+
 def _certified(
-    cloud: _Cloud, corners: np.ndarray, tree: Partitions, repair: bool, model: Model
+    cloud: _Cloud, proposed: np.ndarray, tree: Partitions, repair: bool, model: Model
 ) -> Hull:
     points = cloud.points
-    corners = np.unique(cloud.ends) if cloud.is_flat else _without_straight(points, corners)
-    exact = is_hull(points, corners)
+    proposed = cloud.ends() if cloud.is_flat() else _without_straight(points, proposed)
+    exact = is_hull(points, proposed)
     repaired = repair and not exact
-    if repaired:
-        corners = cloud.first[hull_of(_below_one(points[cloud.first]))]
-        corners = _without_straight(points, corners)
-        exact = is_hull(points, corners)
+    corners = exact_hull(points) if repaired else proposed
     corners = np.roll(corners, -int(corners.argmin()))
-    area = _area(points[corners])
-    return Hull(area, tree, points, corners, exact, repaired, model=model)
-
-
-def _below_one(points: np.ndarray) -> np.ndarray:
-    """Points times a power of two, which changes no digit, so that Qhull does not overflow."""
-    return np.ldexp(points, -int(np.frexp(np.abs(points).max())[1]))
+    exact = exact or (repaired and is_hull(points, corners))
+    return Hull(
+        _area(points[corners]), tree, points, corners, exact, repaired, proposed, model=model
+    )
 
 
 def _without_straight(points: np.ndarray, corners: np.ndarray) -> np.ndarray:

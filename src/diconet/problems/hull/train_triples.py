@@ -59,7 +59,7 @@ class TripleSettings:
     split_width: int = 8
     split_layers: int = 3
     blunt_resolution: float = 0.02
-    leaf_size: int = 8
+    leaf_size: int = 16
     share: float = 0.4
     kinds: tuple[str, ...] = ("uniform", "gaussian", "circle", "sides")
     split_kinds: tuple[str, ...] = ("uniform", "gaussian", "circle")

@@ -31,6 +31,7 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Level, halves, joined
 from diconet.problems.hull.calipers import NOBODY, Edges, all_edges, caliper_edges
 
+_FEW = 24  # points for which all pairs are looked at, whatever hulls they are of
 _CHUNK = 1 << 16  # edges judged at a time where no gradient is asked for: bounds the memory
 
 
@@ -116,7 +117,7 @@ class TripleMerge(nn.Module):
         node = joined(pairs)
         points = whiten(node)
         edges = _candidates(level, pairs, points)
-        score = torch.cat([self._judge(points, group) for group in edges])
+        score = torch.cat([self.scores(points, group) for group in edges])
         tail = torch.cat([group.tail for group in edges])
         head = torch.cat([group.head for group in edges])
         best = segment_max(score, tail, node.num_items, empty=-torch.inf)
@@ -139,7 +140,8 @@ class TripleMerge(nn.Module):
         rows, sizes = _cycles(node, points, stays, best)
         return Polygons(level.roots, node.select(rows, sizes), log_prob)
 
-    def _judge(self, points: Float[Tensor, "items 2"], edges: Edges) -> Float[Tensor, "edges"]:
+    def scores(self, points: Float[Tensor, "items 2"], edges: Edges) -> Float[Tensor, "edges"]:
+        """What the judge says of each edge, in pieces where they are many."""
         if torch.is_grad_enabled() or len(edges) <= _CHUNK:
             scores: Tensor = self.judge(points, edges)
             return scores
@@ -191,15 +193,21 @@ def whiten(sets: SetBatch, floor: float = 1e-8) -> Float[Tensor, "items 2"]:
 
 
 def _candidates(level: Level, pairs: SetBatch, points: Float[Tensor, "items 2"]) -> list[Edges]:
-    """All pairs of a leaf's points; where there are two hulls to merge, what calipers touch."""
+    """All pairs of a leaf's points; where there are two hulls to merge, what calipers touch.
+
+    Of few points altogether, all pairs: that takes less time than to find out which to leave out.
+    """
     node = joined(pairs)
+    if node.num_items <= _FEW or not len(level.inner):
+        return [all_edges(node)]
     leaf = index_of(level.is_leaf)
-    leaf_rows = ragged_arange(node.offsets[:-1][leaf], node.sizes[leaf])
-    found = [all_edges(node.take(leaf)).among(leaf_rows)]
-    if len(level.inner):
-        half = (2 * level.inner[:, None] + torch.arange(2, device=leaf.device)).flatten()
-        rows = ragged_arange(pairs.offsets[:-1][half], pairs.sizes[half])
-        found.append(caliper_edges(pairs.take(half), points[rows]).among(rows))
+    found = []
+    if len(leaf):
+        leaf_rows = ragged_arange(node.offsets[:-1][leaf], node.sizes[leaf])
+        found.append(all_edges(node.take(leaf)).among(leaf_rows))
+    half = (2 * level.inner[:, None] + torch.arange(2, device=leaf.device)).flatten()
+    rows = ragged_arange(pairs.offsets[:-1][half], pairs.sizes[half])
+    found.append(caliper_edges(pairs.take(half), points[rows]).among(rows))
     return found
 
 
