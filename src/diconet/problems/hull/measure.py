@@ -24,7 +24,9 @@ def grade(clouds: Sequence[np.ndarray], solutions: Sequence[Any]) -> dict[str, f
     """
     sets = SetBatch.of([torch.from_numpy(np.asarray(cloud)) for cloud in clouds])
     found = Sequences.of([torch.from_numpy(solution.proposed) for solution in solutions])
-    proved = 100 * float(np.mean([solution.exact and not solution.repaired for solution in solutions]))
+    proved = 100 * float(
+        np.mean([solution.exact and not solution.repaired for solution in solutions])
+    )
     return {**metrics(sets, found, HullTask().oracle(sets)), "proved": proved}
 
 

@@ -31,7 +31,9 @@ _CLEAR = math.asinh(10.0)
 
 
 @torch.inference_mode()
-def may_be_corners(network: DiCoNet, cloud: Float[Tensor, "points 2"]) -> Bool[np.ndarray, "points"]:
+def may_be_corners(
+    network: DiCoNet, cloud: Float[Tensor, "points 2"]
+) -> Bool[np.ndarray, "points"]:
     """Which points the judge does not see inside the hull of some others."""
     merge = network.merge
     if len(cloud) < FEWEST or not isinstance(merge, TripleMerge):

@@ -47,9 +47,9 @@ class TripleSettings:
     training has `merge_lr` in units of the resolution (but at most `max_lr`). A merge that is
     always right says nothing about splits, so while the split learns (`split_train`), the judge
     works at `blunt_resolution`, and trees with clear cases win. Trees end at leaves of `leaf_size`
-    points; for solving, neither side of a cut gets less than `share` of the points, and points in
-    doubt are kept with `patience`. `kinds` and `split_kinds` are the clouds that merge and split
-    learn from.
+    points, for solving of `solve_leaf_size`, which takes fewer levels; there, neither side of a cut
+    gets less than `share` of the points, and points in doubt are kept with `patience`. `kinds` and
+    `split_kinds` are the clouds that merge and split learn from.
     """
 
     num_forms: int = 1
@@ -59,7 +59,8 @@ class TripleSettings:
     split_width: int = 8
     split_layers: int = 3
     blunt_resolution: float = 0.02
-    leaf_size: int = 16
+    leaf_size: int = 8
+    solve_leaf_size: int = 16
     share: float = 0.4
     kinds: tuple[str, ...] = ("uniform", "gaussian", "circle", "sides")
     split_kinds: tuple[str, ...] = ("uniform", "gaussian", "circle")
@@ -107,7 +108,8 @@ def train_triples(
     _train_split(model, settings, run, {"quiet": quiet, "device": device})
     assert isinstance(model.merge, TripleMerge)
     merge = TripleMerge(model.merge.judge, settings.patience)
-    solver = DiCoNet(Balanced(model.split, settings.share), merge, model.growth).eval()
+    growth = Growth(leaf_size=settings.solve_leaf_size)
+    solver = DiCoNet(Balanced(model.split, settings.share), merge, growth).eval()
     save(solver, run / "weights.safetensors", half=False)  # its point is the last digits
     return solver
 
