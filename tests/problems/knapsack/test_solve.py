@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -8,9 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diconet.problems.knapsack.instance import spare_bits, whole_numbers, without
 from diconet.problems.knapsack.recipe import Settings
 from diconet.problems.knapsack.solve import knapsack
-from diconet.problems.knapsack.whole import spare_bits, whole_numbers, without
 from tests.problems.knapsack.test_task import brute_force
 
 MODEL = Settings(width=8).build().eval()
@@ -18,13 +19,19 @@ PAPER = Settings(split="fill", loss="call", width=8, num_layers=1).build().eval(
 
 
 def exact_weight(weights: list, chosen: np.ndarray) -> Fraction:
-    return sum((Fraction(weights[i]) for i in chosen), Fraction(0))
+    return sum((ratio(weights[i]) for i in chosen), Fraction(0))
+
+
+def ratio(number) -> Fraction:
+    return Fraction(*number.as_integer_ratio())
 
 
 numbers = st.one_of(
     st.floats(0, 1e3),
     st.floats(0, 1e300),
     st.integers(0, 2**80),
+    st.fractions(0, 3, max_denominator=9),
+    st.decimals(0, 1, places=2),
     st.sampled_from([0, 0.1, 0.2, 0.3, 1e-300, 5e-324]),
 )
 
@@ -38,10 +45,8 @@ numbers = st.one_of(
 )
 def test_the_capacity_is_never_exceeded_in_exact_arithmetic(items, capacity, seed, model):
     values, weights = [v for v, _ in items], [w for _, w in items]
-    if any(isinstance(w, float) for w in weights):
-        weights = [float(w) for w in weights]  # a list of numbers is read as one kind
     packing = knapsack(values, weights, capacity, model=model, seed=seed)
-    assert exact_weight(weights, packing.chosen) <= Fraction(capacity)
+    assert exact_weight(weights, packing.chosen) <= ratio(capacity)
     assert packing.bound >= packing.value
     assert all(values[i] > 0 for i in packing.chosen)
 
@@ -74,9 +79,25 @@ def test_integers_that_float64_cannot_hold_stay_exact():
     assert len(knapsack([1, 1], close, 2**63, model=MODEL).chosen) == 1
 
 
+@pytest.mark.parametrize(
+    ("weights", "capacity"),
+    [
+        ([2**53 + 1, 0.5], 2**53),
+        ([Fraction(2, 3), Fraction(1, 3)], Fraction(10**20 - 1, 10**20)),
+        ([Decimal("0.7"), Decimal("0.2")], Decimal("0.89999999999999999999")),
+        (np.array([1 / np.longdouble(3), 2 / np.longdouble(3)]), 1 - np.longdouble(2) ** -60),
+    ],
+    ids=["integer beside float", "fractions", "decimals", "long doubles"],
+)
+def test_numbers_that_float64_would_round_stay_what_they_are(weights, capacity):
+    packing = knapsack([5, 1], weights, capacity, model=MODEL)
+    assert exact_weight(weights, packing.chosen) <= ratio(capacity)
+    assert len(packing.chosen) == 1
+
+
 def test_rounding_to_whole_numbers_is_on_the_safe_side():
-    weights, unit = whole_numbers([0.1, 1e-30], np.array([0.1, 1e-30]))
-    assert [w * Fraction(2) ** unit for w in weights] == [Fraction(0.1), Fraction(1e-30)]
+    weights, unit = whole_numbers([0.1, 1e-30])
+    assert [w * unit for w in weights] == [Fraction(0.1), Fraction(1e-30)]
     bits = spare_bits(weights, 61)
     up, down = (without(weights, bits, up=up).tolist() for up in (True, False))
     assert bits > 0

@@ -1,4 +1,4 @@
-"""Lists of partial choices, compiled: how a leaf makes one and how a node joins two.
+"""Lists of partial choices, compiled: how a node joins two.
 
 A *choice* flips some items of a node: takes items out that the fractional optimum has in, or puts
 others in. It is known by what that adds to weight and value and by its *loss*: how much value the
@@ -21,8 +21,37 @@ HALVINGS = 40
 NOTHING = -(2**62)
 """Less than the value of any choice."""
 
-DEFERRED, LEAF, FIXED, JOINED = range(4)
-"""The kinds of nodes."""
+
+@njit(cache=True)
+@typing.no_type_check
+def rising(key):
+    """The order of rising int64 keys, by merges: NumPy's own would take seconds to compile."""
+    num = len(key)
+    order, other = np.empty(num, np.int64), np.empty(num, np.int64)
+    for i in range(num):
+        order[i] = i
+    width = 1
+    while width < num:
+        for low in range(0, num, 2 * width):
+            middle, high = min(low + width, num), min(low + 2 * width, num)
+            i, j = low, middle
+            for place in range(low, high):
+                if i < middle and (j == high or key[order[i]] <= key[order[j]]):
+                    other[place] = order[i]
+                    i += 1
+                else:
+                    other[place] = order[j]
+                    j += 1
+        order, other = other, order
+        width *= 2
+    return order
+
+
+@njit(cache=True)
+@typing.no_type_check
+def _by_loss(loss):
+    """The order of rising loss: the bits of what is not negative sort like its values."""
+    return rising(loss.view(np.int64))
 
 
 @njit(cache=True)
@@ -43,7 +72,7 @@ def undominated(value, order):
 @typing.no_type_check
 def by_weight(weight, value):
     """The order of rising weight, among equals of falling value."""
-    order = np.argsort(weight, kind="mergesort")
+    order = rising(weight)
     start = 0
     for end in range(1, len(order) + 1):
         if end == len(order) or weight[order[end]] != weight[order[start]]:
@@ -56,12 +85,6 @@ def by_weight(weight, value):
                 order[start], order[top] = order[top], order[start]
             start = end
     return order
-
-
-@njit(cache=True)
-@typing.no_type_check
-def _by_loss(loss):
-    return np.argsort(loss, kind="mergesort")
 
 
 @njit(cache=True)
@@ -95,14 +118,15 @@ def _spread(weight, loss, order, most, target):
     while stop < len(order) and loss[order[stop]] == limit:
         stop += 1
     ties = order[start:stop]
-    ties = ties[np.argsort(ties, kind="mergesort")]  # lists are by weight, so places are, too
+    ties = ties[rising(ties)]  # lists are by weight, so places are, too
     near = 0
     while near < len(ties) and weight[ties[near]] < target:
         near += 1
     kept = order[:most].copy()
     close = (most - start) // 2
     near = min(max(near - close // 2, 0), len(ties) - close)
-    kept[start : start + close] = ties[near : near + close]
+    for i in range(close):
+        kept[start + i] = ties[near + i]
     spread = most - start - close
     for i in range(spread):
         kept[start + close + i] = ties[i * len(ties) // spread]
@@ -170,32 +194,6 @@ def join(wa, va, la, ma, wb, vb, lb, mb, budget, budget_2, most, target):
 
 @njit(cache=True)
 @typing.no_type_check
-def leaf(weights, values, flipped, kept_2, flipped_2, budget, budget_2, most, target):
-    """The list of a leaf, one item after the other, in the form of `join`.
-
-    In place of the places there are bits: bit i of a choice says whether item i is flipped.
-    """
-    weight, value = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    loss, loss_2, bits = np.zeros(1), np.zeros(1), np.zeros(1, np.int64)
-    whole = True
-    flip_w, flip_v = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    flip_l, flip_m = np.zeros(2), np.zeros(2)
-    flip = flip_w, flip_v, flip_l, flip_m
-    for item in range(len(weights)):
-        flip_w[1], flip_v[1], flip_l[1] = weights[item], values[item], flipped[item]
-        flip_m[0], flip_m[1] = kept_2[item], flipped_2[item]
-        weight, value, loss, loss_2, left, right, all_ = join(
-            weight, value, loss, loss_2, *flip, budget, budget_2, most, target
-        )
-        whole = whole and all_
-        old, bits = bits, np.empty(len(left), np.int64)
-        for i in range(len(left)):
-            bits[i] = old[left[i]] | (right[i] << item)
-    return weight, value, loss, loss_2, bits, np.zeros(len(bits), np.int64), whole
-
-
-@njit(cache=True)
-@typing.no_type_check
 def best_pair(wa, va, wb, vb, room):
     """The two choices that fit together and are worth most: value and places (-1: none)."""
     best, left, right = np.int64(NOTHING), -1, -1
@@ -209,51 +207,3 @@ def best_pair(wa, va, wb, vb, room):
         if va[i] + vb[j] > best:
             best, left, right = va[i] + vb[j], i, j
     return best, left, right
-
-
-@njit(cache=True)
-@typing.no_type_check
-def level_lists(items, offsets, kind, child, budgets, below, below_offsets):
-    """The lists of all nodes of a level, end to end, with their offsets and whether each is whole.
-
-    A node is a leaf with items to choose from, one that keeps all as they are, or one that joins
-    the lists of the nodes `child` and `child` + 1 below (LEAF, FIXED, JOINED); for any other kind
-    the list stays empty. `items` are the weight and value that flipping adds, what it loses, and
-    what keeping and flipping lose at the second price.
-    """
-    weights, values, flipped, kept_2, flipped_2 = items
-    w, v, loss_1, loss_2, _, _ = below
-    budget, budget_2, most, target = budgets
-    parts = []
-    nodes = []
-    ends = np.zeros(len(kind) + 1, np.int64)
-    whole = np.ones(len(kind), np.bool_)
-    for node in range(len(kind)):
-        ends[node + 1] = ends[node]
-        if kind[node] == DEFERRED:
-            continue
-        limits = budget[node], budget_2[node], most[node], target[node]
-        if kind[node] == JOINED:
-            a, b, c = below_offsets[child[node] : child[node] + 3]
-            one = w[a:b], v[a:b], loss_1[a:b], loss_2[a:b]
-            other = w[b:c], v[b:c], loss_1[b:c], loss_2[b:c]
-            part = join(*one, *other, *limits)
-        else:
-            a = offsets[node]
-            b = offsets[node + 1] if kind[node] == LEAF else a
-            part = leaf(
-                weights[a:b], values[a:b], flipped[a:b], kept_2[a:b], flipped_2[a:b], *limits
-            )
-        parts.append(part)
-        nodes.append(node)
-        whole[node] = part[6]
-        ends[node + 1] += len(part[0])
-    total = ends[-1]
-    weight, value = np.empty(total, np.int64), np.empty(total, np.int64)
-    loss, second = np.empty(total), np.empty(total)
-    left, right = np.empty(total, np.int64), np.empty(total, np.int64)
-    for i in range(len(parts)):
-        a, b = ends[nodes[i]], ends[nodes[i] + 1]
-        weight[a:b], value[a:b], loss[a:b], second[a:b] = parts[i][:4]
-        left[a:b], right[a:b] = parts[i][4], parts[i][5]
-    return (weight, value, loss, second, left, right), ends, whole

@@ -1,21 +1,24 @@
-"""One knapsack of a user's own: as given, and exactly, as whole numbers."""
+"""One knapsack of a user's own: as given, and exactly, as whole multiples of one common unit.
+
+Every float64, fraction or decimal is a ratio of integers, so a list of them has a unit in which all
+are whole. "Fits" is then a question about integers, which no rounding can get wrong.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import torch
 
+from diconet.core.host import to_host
 from diconet.problems.inputs import as_array
-from diconet.problems.knapsack.whole import (
-    SUM_BITS,
-    common_unit,
-    exact_total,
-    spare_bits,
-    whole_numbers,
-    without,
-)
+
+ITEM_BITS, SUM_BITS = 53, 61
+"""Bits up to which whole numbers are exact in float64, and up to which sums are safe in int64."""
 
 _HAIR = 1e-12
 """What rounding may add to a bound, relative to it."""
@@ -47,7 +50,7 @@ class Instance:
     weights: np.ndarray
     capacity: float
     whole_values: list[int]
-    value_unit: int
+    value_unit: Fraction
     whole_weights: list[int]
     whole_capacity: int
     useful: np.ndarray
@@ -68,15 +71,13 @@ class Instance:
         if bool((weight < 0).any()):
             place = int(np.flatnonzero(weight < 0)[0])
             raise ValueError(f"weights must be at least 0; got {weight[place]} at {place}.")
-        whole, room = common_unit(whole_numbers(weights, weight), whole_numbers([capacity], limit))
-        fits = np.fromiter((0 < w <= room[0] for w in whole), dtype=bool, count=len(whole))
-        useful = np.flatnonzero(fits & (value > 0))
-        free = np.flatnonzero((weight == 0) & (value > 0))
+        (*whole, room), _ = whole_numbers([*_exact(weights), *_exact(capacity)])
+        worth, unit = whole_numbers(_exact(values))
+        fits = np.fromiter((0 < w <= room for w in whole), dtype=bool, count=len(whole))
+        weightless = np.fromiter((w == 0 for w in whole), dtype=bool, count=len(whole))
+        useful, free = np.flatnonzero(fits & (value > 0)), np.flatnonzero(weightless & (value > 0))
         _check_sum(value[useful])
-        worth, unit = whole_numbers(values, value)
-        return cls(
-            value, weight, float(limit.reshape(())), worth, unit, whole, room[0], useful, free
-        )
+        return cls(value, weight, float(limit.reshape(())), worth, unit, whole, room, useful, free)
 
     def rounded(self, *, safe: bool, sum_bits: int = SUM_BITS) -> Rounded:
         """The useful items in int64; `safe` says that what fits there must fit in truth."""
@@ -97,18 +98,15 @@ class Instance:
             value_bits == 0 and bits == 0,
         )
 
-    def fits(self, chosen: np.ndarray) -> bool:
-        """Whether a choice of useful items fits in truth."""
-        return self._room_beside(chosen) >= 0
-
-    def _room_beside(self, chosen: np.ndarray) -> int:
+    def room_beside(self, chosen: np.ndarray) -> int:
+        """The room that a choice of useful items leaves in truth, in units; below 0: too heavy."""
         items = self.useful[chosen].tolist()
         return self.whole_capacity - sum(self.whole_weights[i] for i in items)
 
     def topped_up(self, chosen: np.ndarray) -> np.ndarray:
         """The choice, and what fits beside it after all where weights had been rounded up."""
         chosen = chosen.copy()
-        room = self._room_beside(chosen)
+        room = self.room_beside(chosen)
         for i in np.argsort(-self.values[self.useful], kind="stable").tolist():
             weight = self.whole_weights[self.useful[i]]
             if not chosen[i] and weight <= room:
@@ -118,7 +116,7 @@ class Instance:
 
     def total(self, items: np.ndarray) -> float:
         """The value of some items, rounded once."""
-        return exact_total(self.values[items])
+        return math.fsum(self.values[items].tolist())
 
     def bound(self, rounded: Rounded, limit: int, chosen: np.ndarray) -> float:
         """What no choice can be worth more than, given a bound on the rounded values.
@@ -128,8 +126,44 @@ class Instance:
         value = self.total(np.append(self.useful[chosen], self.free))
         if rounded.exact and int(rounded.values[chosen].sum()) >= limit:
             return value
-        most = float(np.ldexp(float(limit), self.value_unit + rounded.value_bits))
+        most = float((limit << rounded.value_bits) * self.value_unit)
         return max((most + self.total(self.free)) * (1 + _HAIR), value)
+
+
+def _exact(given: Any) -> list[Any]:
+    """The numbers as Python has them, exactly as given."""
+    if isinstance(given, torch.Tensor):
+        given = to_host(given)
+    array = np.asarray(given).ravel()
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8 and not (abs(array) >= 2**53).any():
+        return array.tolist()
+    if array.dtype.kind in "biu":
+        return array.astype(object).tolist()
+    # What float64 would not hold: integers beside floats, fractions, decimals.
+    return [float(x) if isinstance(x, str) else x for x in np.asarray(given, object).ravel()]
+
+
+def whole_numbers(numbers: list[Any]) -> tuple[list[int], Fraction]:
+    """The numbers as Python's integers, in units of the second result."""
+    if all(isinstance(x, int) for x in numbers):
+        return [int(x) for x in numbers], Fraction(1)
+    ratios = [(int(x), 1) if isinstance(x, np.integer) else x.as_integer_ratio() for x in numbers]
+    common = math.lcm(*{below for _, below in ratios})
+    whole = [above * (common // below) for above, below in ratios]
+    shared = math.gcd(*whole) or 1
+    return [x // shared for x in whole], Fraction(shared, common)
+
+
+def spare_bits(numbers: list[int], sum_bits: int) -> int:
+    """How many bits must go for every number to fit float64, and their sum `sum_bits` bits."""
+    longest = max(numbers, default=0).bit_length()
+    shift = max(longest - ITEM_BITS, sum(numbers).bit_length() - sum_bits, 0)
+    return shift + int(shift > 0)  # rounding up may add as much as one per number
+
+
+def without(numbers: list[int], bits: int, *, up: bool) -> np.ndarray:
+    """The numbers as int64 without their last bits, rounded up or down."""
+    return np.array([-(-x >> bits) if up else x >> bits for x in numbers], dtype=np.int64)
 
 
 def _check_sum(values: np.ndarray) -> None:

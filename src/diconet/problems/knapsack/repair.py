@@ -9,7 +9,7 @@ merge joins two lists: what one half leaves over, the other may use.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -22,14 +22,7 @@ from diconet.core.noise import mix, uniform
 from diconet.core.segments import index_of, inverse, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, Growth, Level
-from diconet.problems.knapsack.frontier_kernels import (
-    DEFERRED,
-    FIXED,
-    JOINED,
-    LEAF,
-    best_pair,
-    level_lists,
-)
+from diconet.problems.knapsack.frontier_kernels import best_pair, join
 
 VALUE, WEIGHT, TAKEN, LOSS, KEPT, FLIPPED = range(6)
 """The columns of an item: value and weight; whether the first price's relaxation takes it, and what
@@ -41,9 +34,6 @@ the core may have; what a choice may lose at the first price and at the second; 
 node may look at. Below the root also whether the core has all that a better choice could flip."""
 
 _ROOT_COLUMNS = COVERED
-
-_LEFT, _RIGHT = 4, 5
-"""Where lists hold the places of a choice's two parts."""
 
 CORE_GROWTH = Growth(depth=12, leaf_size=8)
 """Leaves of the core have at most eight items: 256 choices."""
@@ -137,34 +127,61 @@ def open_items(sets: SetBatch) -> Bool[Tensor, "items"]:
     return (items[:, LOSS] <= context[:, BUDGET]) & (wrong <= context[:, BUDGET_2])
 
 
+class Choices(NamedTuple):
+    """The choices of a node by rising weight and value: what they add, and lose at both prices.
+
+    `left` and `right` are the places of a choice's two parts in the lists of the node's halves; at
+    a leaf, bit i of `left` says whether item i is flipped.
+    """
+
+    weight: np.ndarray
+    value: np.ndarray
+    loss: np.ndarray
+    loss_2: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+
+_NOTHING, _NO_LOSS = np.zeros(1, dtype=np.int64), np.zeros(1)
+_AS_IT_IS = Choices(_NOTHING, _NOTHING, _NO_LOSS, _NO_LOSS, _NOTHING, _NOTHING)
+
+
 @dataclass(frozen=True, eq=False)
 class Frontiers:
-    """The lists of all nodes of a level, and those below that they were made from."""
+    """The lists of all nodes of a level (None where the root needs none), and those below."""
 
     level: Level
     below: Frontiers | None
-    lists: tuple[np.ndarray, ...]
-    offsets: np.ndarray
+    lists: list[Choices | None]
     whole: np.ndarray
     log_prob: None = None
 
-    def flips(self, choice: np.ndarray) -> Bool[Tensor, "items"]:
-        """The items of the roots that are flipped, given a choice of every node (-1: none)."""
-        flipped = torch.zeros_like(self.level.roots.index, dtype=torch.bool)
+    def flips(self, places: list[int]) -> list[int]:
+        """The items of the roots that are flipped, given the choice of every node (-1: none)."""
+        rows: list[int] = []
         answer: Frontiers | None = self
-        while answer is not None and (choice >= 0).any():
-            here = np.where(choice >= 0, answer.offsets[:-1] + choice, -1)
-            leaves = index_of(answer.level.is_leaf & from_host(here >= 0, flipped))
-            sets = answer.level.sets.take(leaves)
-            bits = from_host(answer.lists[_LEFT][here[to_host(leaves)]], flipped)[sets.owner]
-            flipped[sets.index[(bits >> sets.position.clamp(max=62)) & 1 == 1]] = True
-            pair = here[to_host(answer.level.inner)]
-            children = [
-                np.where(pair >= 0, answer.lists[part][pair], -1) for part in (_LEFT, _RIGHT)
-            ]
-            choice = np.stack(children, 1).flatten()
-            answer = answer.below
-        return flipped
+        while answer is not None and max(places) >= 0:
+            level = answer.level
+            index, starts = to_host(level.sets.index), to_host(level.sets.offsets)
+            below = [-1] * (2 * len(level.inner))
+            half = {node: 2 * i for i, node in enumerate(level.inner.tolist())}
+            for node, place in enumerate(places):
+                choices = answer.lists[node]
+                if place < 0 or choices is None:
+                    continue
+                if node in half:
+                    below[half[node]] = int(choices.left[place])
+                    below[half[node] + 1] = int(choices.right[place])
+                else:
+                    bits = int(choices.left[place])
+                    rows += index[starts[node] + _ones(bits)].tolist()
+            places, answer = below, answer.below
+        return rows
+
+
+def _ones(bits: int) -> np.ndarray:
+    """The places of the bits that are set."""
+    return np.array([i for i in range(bits.bit_length()) if bits >> i & 1], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,81 +227,88 @@ class FrontierMerge(nn.Module):
 
 def _lists_of(level: Level, below: Frontiers | None) -> Frontiers:
     """The lists of a level's nodes; those of the root and of the core are left out if cut."""
-    sets = level.sets
-    items, context = to_host(sets.items), to_host(sets.context)
-    kind = np.full(len(sets), DEFERRED if level.number <= 1 else JOINED)
-    kind[to_host(level.is_leaf)] = LEAF
-    kind[(kind == LEAF) & (context[:, CORE] == 0)] = FIXED
-    largest = int(to_host(sets.sizes)[kind == LEAF].max(initial=0))
-    if largest > LARGEST_LEAF:
-        raise ValueError(f"a leaf must have at most {LARGEST_LEAF} items; got {largest}.")
-    child = np.zeros(len(sets), dtype=np.int64)
-    child[to_host(level.inner)] = 2 * np.arange(len(level.inner))
+    context, starts = to_host(level.sets.context), level.sets.offsets.tolist()
+    flips = _flips(to_host(level.sets.items))
+    half = {node: 2 * i for i, node in enumerate(level.inner.tolist())}
+    whole = np.ones(len(context), dtype=bool)
+    lists: list[Choices | None] = []
+    for node, numbers in enumerate(context):
+        budget, budget_2, room = numbers[[BUDGET, BUDGET_2, ROOM]].tolist()
+        limits = budget, budget_2, int(numbers[MOST]), room
+        if node in half:
+            assert below is not None
+            first = half[node]
+            whole[node] = below.whole[first : first + 2].all()
+            if level.number <= 1:
+                lists.append(None)
+                continue
+            one, other = below.lists[first], below.lists[first + 1]
+            choices, complete = _joined(cast(Choices, one), cast(Choices, other), limits)
+        elif numbers[CORE] == 0:
+            choices, complete = _AS_IT_IS, True
+        else:
+            choices, complete = _leaf(flips[starts[node] : starts[node + 1]], limits)
+        lists.append(choices)
+        whole[node] &= complete
+    return Frontiers(level, below, lists, whole)
+
+
+def _flips(items: np.ndarray) -> list[Choices]:
+    """For every item the list of two choices: to leave it as it is, and to flip it."""
     sign = np.where(items[:, TAKEN] > 0, -1, 1)
-    flips = [sign * items[:, column].astype(np.int64) for column in (WEIGHT, VALUE)]
-    losses = [np.ascontiguousarray(items[:, column]) for column in (LOSS, KEPT, FLIPPED)]
-    budgets = [np.ascontiguousarray(context[:, column]) for column in (BUDGET, BUDGET_2)]
-    lists, offsets, whole = level_lists(
-        (*flips, *losses),
-        to_host(sets.offsets),
-        kind,
-        child,
-        (*budgets, context[:, MOST].astype(np.int64), np.ascontiguousarray(context[:, ROOM])),
-        _NO_LISTS if below is None else below.lists,
-        np.zeros(1, dtype=np.int64) if below is None else below.offsets,
-    )
-    if below is not None:
-        whole[to_host(level.inner)] &= below.whole.reshape(-1, 2).all(1)
-    return Frontiers(level, below, lists, offsets, whole)
+    added = [sign * items[:, column].astype(np.int64) for column in (WEIGHT, VALUE)]
+    nothing, same, bit = np.zeros_like(sign), np.zeros(len(items)), np.array([0, 1])
+    weight, value = (np.stack([nothing, one], 1) for one in added)
+    loss = np.stack([same, items[:, LOSS]], 1)
+    loss_2 = np.stack([items[:, KEPT], items[:, FLIPPED]], 1)
+    return [Choices(*one, bit, _NOTHING) for one in zip(weight, value, loss, loss_2, strict=True)]
 
 
-_NONE, _NO_LOSS = np.zeros(0, dtype=np.int64), np.zeros(0)
-_NO_LISTS = (_NONE, _NONE, _NO_LOSS, _NO_LOSS, _NONE, _NONE)
+def _joined(
+    one: Choices, other: Choices, limits: tuple[float, float, int, float]
+) -> tuple[Choices, bool]:
+    *columns, whole = join(*one[:4], *other[:4], *limits)
+    return Choices(*columns), whole
+
+
+def _leaf(flips: list[Choices], limits: tuple[float, float, int, float]) -> tuple[Choices, bool]:
+    """The list of a leaf, one item after the other, and whether nothing was thinned out."""
+    if len(flips) > LARGEST_LEAF:
+        raise ValueError(f"a leaf must have at most {LARGEST_LEAF} items; got {len(flips)}.")
+    choices, whole = _AS_IT_IS, True
+    for item, flip in enumerate(flips):
+        longer, complete = _joined(choices, flip, limits)
+        bits = choices.left[longer.left] | (longer.right << item)
+        choices, whole = longer._replace(left=bits), whole and complete
+    return choices, whole
 
 
 def _best(root: Frontiers) -> Repaired:
     """The best choice of every root: in its own list, its core's, or across the core's halves."""
-    parts, roots = _chain(root), root.level.roots
-    choices = [np.full(len(part.level.sets), -1) for part in parts]
+    parts, roots = [root], root.level.roots
+    while len(parts) < 3 and parts[-1].below is not None:
+        parts.append(parts[-1].below)
+    places = [[-1] * len(part.lists) for part in parts]
     found, covered = np.zeros(len(roots), dtype=bool), np.ones(len(roots), dtype=bool)
     budget = roots.context[:, BUDGET].clone()
-    core = {e: 2 * i + 1 for i, e in enumerate(root.level.inner.tolist())}
-    halves = {}
     if len(parts) > 1:
-        halves = {node: 2 * i for i, node in enumerate(parts[1].level.inner.tolist())}
         contexts = parts[1].level.sets.context[1::2]
         covered[to_host(root.level.inner)] = to_host(contexts[:, COVERED] > 0)
         budget[root.level.inner] = contexts[:, BUDGET]
+    inner = [{n: 2 * i for i, n in enumerate(part.level.inner.tolist())} for part in parts]
     for example, room in enumerate(roots.context[:, ROOM].long().tolist()):
-        depth, node = (1, core[example]) if example in core else (0, example)
-        if node in halves and depth == 1:
-            first = halves[node]
-            a, b = (_list(parts[2], half) for half in (first, first + 1))
-            _, *places = best_pair(*a, *b, room)
-            choices[2][first : first + 2] = places
-        else:
-            _, *places = best_pair(*_list(parts[depth], node), *_NOTHING_FLIPPED, room)
-            choices[depth][node] = places[0]
-        found[example] = places[0] >= 0
+        depth, node = (1, inner[0][example] + 1) if example in inner[0] else (0, example)
+        if depth == 1 and node in inner[1]:
+            depth, node = 2, inner[1][node]
+        lists = parts[depth].lists[node : node + 1 + (depth == 2)] + [_AS_IT_IS]
+        one, other = cast(list[Choices], lists[:2])
+        _, left, right = best_pair(*one[:2], *other[:2], room)
+        places[depth][node] = left
+        if depth == 2:
+            places[depth][node + 1] = right
+        found[example] = left >= 0
     flipped = torch.zeros_like(roots.index, dtype=torch.bool)
-    for part, choice in zip(parts, choices, strict=True):
-        flipped |= part.flips(choice)
+    rows = [row for part, where in zip(parts, places, strict=True) for row in part.flips(where)]
+    flipped[torch.tensor(rows, dtype=torch.long, device=flipped.device)] = True
     best, whole, all_covered = (from_host(each, flipped) for each in (found, root.whole, covered))
     return Repaired(roots, flipped, best, whole, all_covered, budget)
-
-
-def _chain(root: Frontiers) -> list[Frontiers]:
-    """The root's, the core's and its halves' lists, as far as they go."""
-    parts = [root]
-    while len(parts) < 3 and parts[-1].below is not None:
-        parts.append(parts[-1].below)
-    return parts
-
-
-_NOTHING_FLIPPED = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-
-
-def _list(parts: Frontiers, node: int) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and values of a node's list."""
-    here = slice(parts.offsets[node], parts.offsets[node + 1])
-    return parts.lists[0][here], parts.lists[1][here]

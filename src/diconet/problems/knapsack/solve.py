@@ -19,12 +19,11 @@ from diconet.plot.stages import LEFT as NOT_TAKEN
 from diconet.plot.stages import Stage
 from diconet.problems.inputs import check_seed, is_many
 from diconet.problems.knapsack.greedy import by_ratio, greedy_fill
-from diconet.problems.knapsack.instance import Instance, Rounded
+from diconet.problems.knapsack.instance import ITEM_BITS, Instance, Rounded
 from diconet.problems.knapsack.prices import Prices
 from diconet.problems.knapsack.problem import PROBLEM
 from diconet.problems.knapsack.repair import CoreSplit
 from diconet.problems.knapsack.search import Hunt, run
-from diconet.problems.knapsack.whole import ITEM_BITS, exact_total
 from diconet.problems.networks import as_network
 from diconet.problems.solution import Partitions, Solution
 
@@ -129,8 +128,8 @@ def knapsack(
     """The items to take so that they are worth most and weigh at most `capacity` together.
 
     Or the items of each of several knapsacks (lists of arrays, and one capacity or one each),
-    solved as one batch. Sums are exact on the numbers given (as float64; integers as they are), so
-    the capacity is never exceeded, not even by rounding. The `seed` decides how equal items are
+    solved as one batch. Sums are exact on the numbers given, be they floats, integers of any size,
+    fractions or decimals, so the capacity is never exceeded, not even by rounding. The `seed` decides how equal items are
     divided; most answers are proven optimal, whatever it is.
 
     >>> knapsack([10, 6, 8, 1], [4, 2, 4, 1], 7).chosen.tolist()
@@ -169,7 +168,7 @@ def _solve(
     loose = [instance.rounded(safe=False) for instance in instances]
     bounds, hunts = _hunts(loose, network, seeds), []
     # Where numbers had to be rounded, the best choice may not fit: then once more, to be safe.
-    over = [i for i, one in enumerate(instances) if not one.fits(bounds[i].chosen)]
+    over = [i for i, one in enumerate(instances) if one.room_beside(bounds[i].chosen) < 0]
     again = [instances[i].rounded(safe=True) for i in over]
     hunts = list(bounds)
     which = torch.tensor(over, dtype=torch.long, device=device)
@@ -200,7 +199,7 @@ def _packing(
     chosen = np.flatnonzero(at < left)
     tree = Partitions(at[None] > np.arange(left)[:, None])
     given = instance.values, instance.weights, instance.capacity
-    weight = exact_total(instance.weights[chosen])
+    weight = math.fsum(instance.weights[chosen].tolist())
     bound = instance.bound(rounded, limit, how < left)
     return Packing(instance.total(chosen), tree, *given, chosen, weight, bound)
 
