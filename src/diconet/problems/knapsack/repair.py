@@ -300,7 +300,7 @@ def _best(root: Frontiers) -> Repaired:
         depth, node = (1, inner[0][example] + 1) if example in inner[0] else (0, example)
         if depth == 1 and node in inner[1]:
             depth, node = 2, inner[1][node]
-        lists = parts[depth].lists[node : node + 1 + (depth == 2)] + [_AS_IT_IS]
+        lists = [*parts[depth].lists[node : node + 1 + (depth == 2)], _AS_IT_IS]
         one, other = cast(list[Choices], lists[:2])
         _, left, right = best_pair(*one[:2], *other[:2], room)
         places[depth][node] = left

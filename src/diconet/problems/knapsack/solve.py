@@ -129,8 +129,8 @@ def knapsack(
 
     Or the items of each of several knapsacks (lists of arrays, and one capacity or one each),
     solved as one batch. Sums are exact on the numbers given, be they floats, integers of any size,
-    fractions or decimals, so the capacity is never exceeded, not even by rounding. The `seed` decides how equal items are
-    divided; most answers are proven optimal, whatever it is.
+    fractions or decimals, so the capacity is never exceeded, not even by rounding. The `seed`
+    decides how equal items are divided; most answers are proven optimal, whatever it is.
 
     >>> knapsack([10, 6, 8, 1], [4, 2, 4, 1], 7).chosen.tolist()
     [0, 1, 3]
