@@ -7,11 +7,11 @@ scale.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -30,13 +30,18 @@ from diconet.core.segments import (
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
 from diconet.nets.sweep_kernels import (
-    CUT_FEATURES,
-    LEAVES,
-    OFF_CENTRE,
-    REGRET,
-    REGRETS,
+    DEVIATION,
+    DIRECTIONS,
+    MEASURES,
+    RIGHT,
+    SPANS,
+    TOTAL,
+    WIDEST,
     sweep_sets,
 )
+
+CUT_FEATURES = 22
+"""Numbers that describe one candidate cut."""
 
 SHARE_FEATURES = 12
 """Numbers that describe one way to share a budget between the two sides of a cut."""
@@ -44,9 +49,8 @@ SHARE_FEATURES = 12
 _POWERS = (1 / 3, 1 / 2, 2 / 3)
 """d / (d + 2) for points of intrinsic dimension d = 1, 2, 4: see `_share_features`."""
 
-
 _SHARPNESS = 8.0
-"""Scale of what is learned: thousands of cuts compete, and the best must soon stand out."""
+"""Scale of what is learned: hundreds of cuts compete, and the best must soon stand out."""
 
 _MANY = 8
 """From this many leaves on, cuts must be balanced."""
@@ -54,11 +58,12 @@ _MANY = 8
 _LOPSIDED = 0.75
 """How far off the centre (0) such a cut may be; 1 is the end."""
 
-_REGRETTED = 1.0
+_REGRETTED = 0.5
 """Log of how much more than the best a cut may cost to be looked at."""
 
 _OUT_OF_REACH = 1e6
 _BLOCK = 65_536
+_TINY = 1e-12
 
 _UNTRAINED_COST_WEIGHT = 50.0
 """How strongly an untrained split prefers cuts that cost little, per unit of log cost."""
@@ -68,54 +73,105 @@ _UNTRAINED_COST_WEIGHT = 50.0
 class Candidates:
     """The cuts each set may choose from, packed set after set.
 
-    A candidate puts the first `position` items of an order along its direction on the first side;
-    `cost` holds the squared distances to the mean within each of the two sides.
+    A candidate puts the first `position` items of an order along its direction on the first side.
+    `regret` says by how much (log) it costs more than the best of its set: as it is, and with both
+    sides cut further as if points filled 1, 2 or 4 dimensions.
     """
 
-    features: Float[Tensor, "cuts features"]
+    sets: SetBatch
+    budget: Float[Tensor, "sets"]
+    measures: Float[Tensor, "cuts measures"]
+    owner: Int[Tensor, "cuts"]
     sizes: Int[Tensor, "sets"]
     position: Int[Tensor, "cuts"]
     direction: Int[Tensor, "cuts"]
-    cost: Float[Tensor, "cuts 2"]
     order: Int[Tensor, "items directions"]
-    start: Int[Tensor, "sets"]
+
+    @property
+    def cost(self) -> Float[Tensor, "cuts 2"]:
+        """The squared distances to the mean within each of the two sides."""
+        return self.measures[:, : RIGHT + 1]
 
     @cached_property
-    def owner(self) -> Int[Tensor, "cuts"]:
-        """The set of each candidate."""
-        return owner_of(self.sizes, len(self.features))
+    def regret(self) -> Float[Tensor, "cuts 4"]:
+        """Log of what a cut costs over the least of its set, in four ways to count."""
+        return torch.log(self._after / self._least[self.owner]).clamp(max=5.0)
 
-    def take(self, kept: Int[Tensor, "kept"]) -> Candidates:
-        """Some of the candidates, in ascending order."""
-        return replace(
-            self,
-            features=self.features[kept],
-            sizes=torch.bincount(self.owner[kept], minlength=len(self.sizes)),
-            position=self.position[kept],
-            direction=self.direction[kept],
-            cost=self.cost[kept],
+    @cached_property
+    def _after(self) -> Float[Tensor, "cuts 4"]:
+        low, high = (self.cost / self.measures[:, TOTAL : TOTAL + 1].clamp(min=1e-30)).unbind(1)
+        third, other = low.pow(1 / 3), high.pow(1 / 3)
+        ways = [low + high, (third + other) ** 3, (low.sqrt() + high.sqrt()) ** 2]
+        return torch.stack([*ways, (third.square() + other.square()) ** 1.5], 1) + 1e-6
+
+    @cached_property
+    def _least(self) -> Float[Tensor, "sets 4"]:
+        at = self.owner[:, None].expand(-1, 4)
+        return self._after.new_ones(len(self.sets), 4).scatter_reduce(0, at, self._after, "amin")
+
+    def off_centre(self) -> Float[Tensor, "cuts"]:
+        """0 where a cut is in the middle, 1 where it is at an end."""
+        return (2 * self.position / self.sets.sizes[self.owner] - 1).abs()
+
+    def features(self, rows: Int[Tensor, "rows"] | slice) -> Float[Tensor, "rows features"]:
+        """What the network sees of some candidates, unchanged by shift, scale and reflection."""
+        owner, seen = self.owner[rows], self.measures[rows]
+        n, budget, total = (
+            self.sets.sizes[owner],
+            self.budget[owner],
+            seen[:, TOTAL].clamp(min=1e-30),
         )
+        place, deviation = self.position[rows] / n, seen[:, DEVIATION]
+        spans = torch.log(seen[:, SPANS:] / (deviation[:, None] + _TINY) + 1e-4)
+        widest = torch.log(seen[:, WIDEST] / (deviation + _TINY) + 1e-4)
+        low, high = (seen[:, : RIGHT + 1] / total[:, None]).unbind(1)
+        each = torch.log((low * (1 - place) + 1e-6) / (high * place + 1e-6))
+        least = self._least[owner, 0]
+        saved = 1 - low - high
+        rest = [
+            (2 * place - 1).abs(),
+            saved,
+            (low - high).abs() / (low + high + _TINY),  # how the two sides differ in all,
+            each.abs().clamp(max=8) / 4,  # and per item
+            torch.log2(budget) / 4,
+            (budget == 2).float(),
+            (budget == 3).float(),
+            torch.cos(2 * torch.pi * place * budget),  # 1 where clusters of equal size end
+            (budget * (place - 0.5).abs()).clamp(max=4),
+            torch.log(n / budget) / 4,
+            deviation.square() * n / total,  # the direction's share of the variance
+            spans[:, -1] - widest,
+            saved / (1 - least).clamp(min=1e-6),
+            torch.log(least + 1e-4),
+        ]
+        return torch.cat([spans, torch.stack(rest, 1), self.regret[rows]], 1)
 
 
 def candidates_of(
-    sets: SetBatch, budget: Float[Tensor, "sets"], *, max_positions: int = 64
+    sets: SetBatch, budget: Float[Tensor, "sets"], *, max_positions: int = 32
 ) -> Candidates:
-    """All cuts between neighbours along a few directions of each set.
+    """Cuts between neighbours along a few directions of each set.
 
-    In the plane: ten fixed angles; otherwise differences of far-apart points; and always the
-    principal axes and the normals of cuts that lower the squared distances most. Sets of more than
-    `max_positions` items offer the widest gap in each of that many stretches.
+    The directions are the principal axes, and the normals of the cuts that lower the squared
+    distances most along them. Sets of more than `max_positions` items offer the widest gap in each
+    of that many stretches.
     """
-    found = sweep_sets(
-        to_host(sets.items),
-        to_host(sets.offsets),
-        to_host(budget),
-        max_positions,
-    )
-    features, sizes, position, direction, cost, order = (
-        from_host(part, sets.items) for part in found
-    )
-    return Candidates(features, sizes, position, direction, cost, order, sets.offsets[:-1])
+    positions = (sets.sizes - 1).clamp(0, max_positions)
+    sizes = positions * DIRECTIONS
+    owner = owner_of(sizes)
+    starts = offsets_of(sizes)
+    total = len(owner)
+    measures = np.empty((total, MEASURES), np.float32)
+    position = np.empty(total, np.int64)
+    order = np.zeros((sets.num_items, DIRECTIONS), np.int64)
+    points = np.ascontiguousarray(to_host(sets.items), dtype=np.float32)
+    about = (sets.offsets, budget.double(), starts, positions)
+    sweep_sets(points, *(to_host(part) for part in about), measures, position, order)
+    place = torch.arange(total, device=owner.device) - starts[owner]
+    direction = place // positions[owner]
+    found = (from_host(part, sets.items) for part in (measures, position, order))
+    measured, at, orders = found
+    return Candidates(sets, budget, measured, owner, sizes, at, direction, orders)
 
 
 class SweepSplit(nn.Module):
@@ -134,16 +190,15 @@ class SweepSplit(nn.Module):
         self,
         width: int = 64,
         share: Literal["learned", "proportional", "halved"] = "learned",
-        max_positions: int = 64,
+        max_positions: int = 32,
         max_points: int = 256,
     ) -> None:
         super().__init__()
         if share not in ("learned", "proportional", "halved"):
             raise ValueError(f"share must be learned, proportional or halved; got {share!r}.")
-        if max_positions < 2:
-            raise ValueError(f"max_positions must be at least 2; got {max_positions}.")
-        if max_points < 2:
-            raise ValueError(f"max_points must be at least 2; got {max_points}.")
+        for name, value in {"max_positions": max_positions, "max_points": max_points}.items():
+            if value < 2:
+                raise ValueError(f"{name} must be at least 2; got {value}.")
         self.config = {
             "width": width,
             "share": share,
@@ -162,10 +217,12 @@ class SweepSplit(nn.Module):
         """The cuts to choose from; nothing here is learned."""
         return candidates_of(sets, _budget(sets), max_positions=self.max_positions)
 
-    def logits(self, candidates: Candidates) -> Float[Tensor, "cuts"]:
+    def logits(
+        self, candidates: Candidates, rows: Int[Tensor, "rows"] | slice = slice(None)
+    ) -> Float[Tensor, "rows"]:
         """How much each candidate is preferred: at first the cheaper it is, then as learned."""
-        regret = candidates.features[:, REGRETS] @ self.cost_weights
-        return _SHARPNESS * self.score(candidates.features).squeeze(1) - regret
+        regret = candidates.regret[rows] @ self.cost_weights
+        return _SHARPNESS * self.score(candidates.features(rows)).squeeze(1) - regret
 
     def set_cost_weight(self, weight: float) -> None:
         """Sets how strongly cuts that cost little now are preferred, per unit of log cost."""
@@ -182,8 +239,7 @@ class SweepSplit(nn.Module):
     def _cut(self, sets: SetBatch, seeds: Int[Tensor, "samples"] | None, times: int) -> Cut:
         few = _thinned(sets, self.max_points)
         candidates = self.candidates(few)
-        logits = self._allowed(candidates)
-        chosen, log_prob = _draw(logits, candidates.sizes, times, seeds)
+        chosen, log_prob = _draw(self._allowed(candidates), candidates.sizes, times, seeds)
         if times > 1:
             sets, few = sets.repeat(times), few.repeat(times)
         side = sides_of(few, candidates, chosen)
@@ -202,14 +258,15 @@ class SweepSplit(nn.Module):
 
         To solve, so are cuts that cost far more than the best, which saves looking at them.
         """
-        barred = _lopsided(candidates)
+        barred = (candidates.budget >= _MANY)[candidates.owner]
+        barred &= candidates.off_centre() > _LOPSIDED
         if torch.is_grad_enabled():
             return self.logits(candidates).masked_fill(barred, -_OUT_OF_REACH)
-        regret = candidates.features[:, REGRET]
+        regret = candidates.regret[:, 0]
         kept = index_of(~barred & (regret < _REGRETTED))
         # where nothing is kept, the cheapest of the balanced ones
         logits = -_OUT_OF_REACH * (1 + regret / 8 + 4 * barred)
-        logits[kept] = self.logits(candidates.take(kept))
+        logits[kept] = self.logits(candidates, kept)
         return logits
 
     def _divide(
@@ -232,27 +289,16 @@ class SweepSplit(nn.Module):
             if self.share == "proportional":
                 wanted = (budget * items / sets.sizes).round().long()
             first = torch.minimum(torch.maximum(wanted, least), most)
-            return first, log_prob_of_none(sets)
+            return first, torch.zeros(len(sets), device=side.device)
         width = most - least + 1
         owner = owner_of(width)
         first = ragged_arange(least, width)
         part = (items / sets.sizes)[owner]
-        features = _share_features(first, budget[owner], part, candidates, chosen[owner], owner)
+        features = _share_features(first, budget[owner], part, candidates, chosen, owner)
         assert self.share_weights is not None
         logits = self.shares(features).squeeze(1) - features[:, 0:4:3] @ self.share_weights
         pick, log_prob = _draw(logits, width, 1, None if seeds is None else mix(seeds, 7))
         return first[pick], log_prob
-
-
-def log_prob_of_none(sets: SetBatch) -> Float[Tensor, "sets"]:
-    """Nothing was drawn."""
-    return torch.zeros(len(sets), device=sets.items.device)
-
-
-def _lopsided(candidates: Candidates) -> Bool[Tensor, "cuts"]:
-    """Whether a cut leaves a side few items of a set with many leaves to make."""
-    many = candidates.features[:, LEAVES] >= math.log2(_MANY) / 4 - 1e-6
-    return many & (candidates.features[:, OFF_CENTRE] > _LOPSIDED)
 
 
 def _thinned(sets: SetBatch, most: int) -> SetBatch:
@@ -299,8 +345,8 @@ def _carried_over(
 def sides_of(sets: SetBatch, candidates: Candidates, chosen: Int[Tensor, "sets"]) -> Tensor:
     """Which items lie beyond the chosen cut of their set."""
     direction = candidates.direction[chosen][sets.owner]
-    row = candidates.start[candidates.owner[chosen]][sets.owner] + sets.position
-    order = candidates.order[row, direction]
+    start = candidates.sets.offsets[candidates.owner[chosen]]
+    order = candidates.order[start[sets.owner] + sets.position, direction]
     beyond = sets.position >= candidates.position[chosen][sets.owner]
     side = torch.empty_like(beyond)
     side[sets.offsets[:-1][sets.owner] + order] = beyond
@@ -355,7 +401,7 @@ def _share_features(
     budget: Int[Tensor, "shares"],
     part: Float[Tensor, "shares"],
     candidates: Candidates,
-    chosen: Int[Tensor, "shares"],
+    chosen: Int[Tensor, "sets"],
     owner: Int[Tensor, "shares"],
 ) -> Float[Tensor, "shares features"]:
     """What is known of giving `first` leaves of the budget to the first side.
@@ -366,16 +412,15 @@ def _share_features(
     """
     total = budget.to(part.dtype)
     mine = first.to(part.dtype)
-    cost = candidates.cost[chosen] + 1e-30
+    cost = candidates.cost[chosen][owner] + 1e-30
     columns = [(mine - total * part).abs()]
-    num = int(owner[-1]) + 1 if len(owner) else 0
     for power in _POWERS:
         weight = cost**power
         columns.append((mine - total * weight[:, 0] / weight.sum(1)).abs())
         fall = 1 / power - 1
         after = torch.log(cost[:, 0] * mine**-fall + cost[:, 1] * (total - mine) ** -fall)
-        columns.append(after + segment_max(-after, owner, num)[owner])
+        columns.append(after + segment_max(-after, owner, len(chosen))[owner])
     columns += [torch.log2(total) / 4, 1 / total]
     columns = [column.clamp(max=8) for column in columns]
-    picked = candidates.features[chosen][:, 2:5]
+    picked = candidates.features(chosen)[:, 2:5][owner]
     return torch.cat([torch.stack(columns, 1), picked], 1)

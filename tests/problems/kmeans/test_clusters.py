@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-from sklearn.cluster import KMeans
 
 from diconet.core.sets import SetBatch
-from diconet.problems.kmeans.clusters import cost_of, lloyd_steps
-from tests.made_up_device import MadeUpDevice
+from diconet.problems.kmeans.clusters import cost_of
 
 
 def test_cost_of_a_hand_made_partition() -> None:
@@ -24,42 +21,3 @@ def test_far_from_the_origin_costs_the_same() -> None:
     labels = torch.arange(50) % 4
     near, far = SetBatch.of([points]), SetBatch.of([points + 1000])
     assert cost_of(far, labels).item() == pytest.approx(cost_of(near, labels).item(), rel=1e-3)
-
-
-def test_lloyd_steps_are_those_of_scikit_learn() -> None:
-    rng = torch.Generator().manual_seed(2)
-    points = torch.rand(60, 2, generator=rng)
-    start = torch.randint(4, (60,), generator=rng)
-    centres = np.stack([points[start == c].double().mean(0).numpy() for c in range(4)])
-    ours = lloyd_steps(SetBatch.of([points]), start, 100)
-    theirs = KMeans(4, init=centres, n_init=1, max_iter=100, tol=0).fit(points.double().numpy())
-    assert ours.numpy().tolist() == theirs.labels_.tolist()
-
-
-def test_lloyd_never_raises_cost_nor_empties_a_cluster() -> None:
-    rng = torch.Generator().manual_seed(3)
-    sets = SetBatch.of([torch.rand(n, 2, generator=rng).round(decimals=1) for n in (9, 30, 5)])
-    labels = torch.cat([torch.arange(n) % k for n, k in ((9, 9), (30, 7), (5, 1))])
-    cost = cost_of(sets, labels)
-    for _ in range(5):
-        labels = lloyd_steps(sets, labels, 1)
-        assert [len(part.unique()) for part in sets.unpack(labels)] == [9, 7, 1]
-        after = cost_of(sets, labels)
-        assert (after <= cost + 1e-6).all()
-        cost = after
-
-
-def test_labels_of_one_set_do_not_hang_on_its_neighbours() -> None:
-    rng = torch.Generator().manual_seed(4)
-    one, two = torch.rand(20, 2, generator=rng), torch.rand(30, 2, generator=rng)
-    labels = torch.randint(5, (50,), generator=rng)
-    labels[:5] = torch.arange(5)
-    together = lloyd_steps(SetBatch.of([one, two]), labels, 3)[:20]
-    assert together.tolist() == lloyd_steps(SetBatch.of([one]), labels[:20], 3).tolist()
-
-
-def test_points_may_lie_on_another_device() -> None:
-    sets = SetBatch.of([torch.rand(n, 2) for n in (9, 30)])
-    labels = sets.position % 3
-    with MadeUpDevice() as device:
-        lloyd_steps(sets.to(device), labels.to(device), 2)

@@ -13,17 +13,21 @@ from diconet.nets.classic import MedianSplit
 from diconet.nets.graph_split import GraphSplit
 from diconet.problems.kmeans.budget import SharedBudget
 from diconet.problems.kmeans.clusters import cost_of
-from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
+from diconet.problems.kmeans.distances import find_near
+from diconet.problems.kmeans.exchange import ExchangeMerge, arrays_of, exchanged
 from diconet.problems.kmeans.exchange_kernels import (
+    COST,
     FEATURES,
+    GAIN,
+    HALF,
+    LABEL,
+    LOSS,
     add_up,
     cut_in_two,
-    find_near,
-    look_at,
-    sort_by_cluster,
-    try_exchange,
+    look,
+    sort_points,
 )
-from diconet.problems.kmeans.exchange_search import survey
+from diconet.problems.kmeans.exchange_search import survey, try_exchange
 
 
 def scattered(*sizes: int, features: int = 2, seed: int = 0) -> SetBatch:
@@ -49,15 +53,14 @@ def repaired(
     return exchanged(sets.items, ones, sets.sizes, labels, torch.tensor(counts), merge)
 
 
-def clusters_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """Sums, masses, neighbours and order, as the loops have them."""
-    found = (np.empty((k, x.shape[1])), np.empty(k))
-    add_up(x, np.ones(len(x), np.float32), labels, *found)
-    order, start = np.empty(len(x), np.int64), np.empty(k + 1, np.int64)
-    sort_by_cluster(labels, order, start)
-    near, gap = np.empty((k, k - 1), np.int64), np.empty((k, k - 1), np.float32)
-    find_near(*found, near, gap)
-    return near, order, start, *found
+def known_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+    """What the loops know of points in clusters before they look: all clusters are near."""
+    known = arrays_of(x, labels, k)
+    at, start, sums, means, near, gap, _ = known
+    sort_points(at, start)
+    add_up(x, np.ones(len(x), np.float32), at, sums, means)
+    find_near(means, np.arange(k), k, near, gap)
+    return known
 
 
 def test_two_halves_that_have_a_wrong_count_each_are_put_right() -> None:
@@ -87,39 +90,44 @@ def test_weights_decide_where_a_cluster_is_worth_it() -> None:
 
 
 def test_what_losing_a_cluster_costs_is_what_its_points_pay_elsewhere() -> None:
+    """Points that would rather be elsewhere lose nothing; they cost what the nearest mean says."""
     x = scattered(40, features=3).items.numpy()
-    labels = labels_in(6, 40).numpy()
-    near, order, start, sums, mass = clusters_of(x, labels, 6)
-    cost, gain, loss, half = np.zeros(6), np.zeros(6), np.zeros(6), np.zeros(40, np.bool_)
-    means = sums / mass[:, None]
+    labels, w = labels_in(6, 40).numpy(), np.ones(40, np.float32)
+    at, start, sums, means, near, _, seen = known_of(x, labels, 6)
     for c in range(6):
-        w = np.ones(40, np.float32)
-        look_at(x, w, c, near, order, start, sums, mass, half, cost, gain, loss)
-        far = np.square(x[labels == c][:, None] - means).sum(2)
-        own, others = far[:, c].copy(), np.delete(far, c, 1).min(1)
-        assert cost[c] == pytest.approx(own.sum(), rel=1e-4)
-        assert loss[c] == pytest.approx(np.maximum(others - own, 0).sum(), rel=1e-4, abs=1e-5)
+        look(x, w, at, start, means, near, seen, c)
+        far = np.square(x[labels == c][:, None] - sums[:, :3] / sums[:, 3:]).sum(2)
+        own, others = far[:, c], np.delete(far, c, 1).min(1)
+        assert seen[COST, c] == pytest.approx(np.minimum(own, others).sum(), rel=1e-4)
+        lost = np.maximum(others - own, 0).sum()
+        assert seen[LOSS, c] == pytest.approx(lost, rel=1e-4, abs=1e-5)
 
 
 def test_what_cutting_a_cluster_gains_is_what_its_halves_save() -> None:
     sets = scattered(50, features=3)
-    labels = labels_in(4, 50)
+    labels, w = labels_in(4, 50), np.ones(50, np.float32)
+    x = sets.items.numpy()
+    at, start, sums, _, _, _, seen = known_of(x, labels.numpy(), 4)
     for c in range(4):
-        rows, half = np.flatnonzero(labels == c), np.zeros(50, np.bool_)
-        gain = cut_in_two(sets.items.numpy(), np.ones(50, np.float32), rows, half)
-        mine = torch.from_numpy(half) & (labels == c)
+        cut_in_two(x, w, at, start, sums, seen, c)
+        mine = torch.from_numpy(at[HALF] > 0) & (labels == c)
         saved = cost_of(sets, labels) - cost_of(sets, torch.where(mine, 4, labels))
-        assert gain == pytest.approx(saved.item(), rel=1e-3)
+        assert seen[GAIN, c] == pytest.approx(saved.item(), rel=1e-3)
+        assert 0 < mine.sum() < (labels == c).sum()
 
 
-def test_the_halves_of_a_cluster_on_a_line_are_the_best_there_are() -> None:
-    line = torch.rand(30, 1, generator=torch.Generator().manual_seed(2)).sort(0).values
-    sets = SetBatch.of([line])
-    half = np.zeros(30, np.bool_)
-    cut_in_two(line.numpy(), np.ones(30, np.float32), np.arange(30), half)
-    every = torch.stack([cost_of(sets, (torch.arange(30) >= c).long())[0] for c in range(1, 30)])
-    found = cost_of(sets, torch.from_numpy(half).long()).item()
-    assert found == pytest.approx(every.min().item())
+def test_the_halves_of_two_far_heaps_are_the_heaps() -> None:
+    """Of 5 and 25 points, four apart: the cut moves from their mean to where they part."""
+    rng = torch.Generator().manual_seed(2)
+    points = torch.rand(30, 2, generator=rng) + torch.where(torch.arange(30) < 5, 4.0, 0)[:, None]
+    x = points.numpy()
+    labels = np.zeros(30, np.int64)
+    labels[0] = 1  # two clusters at least
+    at, start, sums, _, _, _, seen = known_of(x, labels, 2)
+    cut_in_two(x, np.ones(30, np.float32), at, start, sums, seen, 0)
+    halves = at[HALF][1:] > 0
+    assert len(set(halves[:4])) == len(set(halves[4:])) == 1
+    assert halves[0] != halves[-1]
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 3), (-1, 2), (4, -1)])
@@ -127,34 +135,39 @@ def test_what_a_try_says_is_what_it_does(a: int, b: int) -> None:
     """With everything in the region, the gain of an exchange that is made is the cost it saves."""
     sets = scattered(60, features=2)
     settled = repaired(sets, labels_in(6, 60), [6], tries=0, rounds=100)
-    x, labels, w = sets.items.numpy(), settled.numpy().copy(), np.ones(60, np.float32)
-    near, order, start, sums, mass = clusters_of(x, labels, 6)
-    half = np.zeros(60, np.bool_)
+    x, w = sets.items.numpy(), np.ones(60, np.float32)
+    at, start, sums, means, near, _, seen = known_of(x, settled.numpy(), 6)
     if b >= 0:
-        cut_in_two(x, w, order[start[b] : start[b + 1]], half)
-    before = cost_of(sets, torch.from_numpy(labels))
-    mark = np.zeros(6, np.int64)
-    how = (near, order, start, sums, mass, half, a, b, mark, 1)
+        cut_in_two(x, w, at, start, sums, seen, b)
+    before = cost_of(sets, settled)
+    ids, mark = np.empty(19, np.int64), np.zeros(6, np.bool_)
     least = -np.inf if a >= 0 and b >= 0 else np.inf
-    gained = try_exchange(x, w, labels, *how, least)
+    how = (x, w, at, start, sums, means, near, a, b, least, ids, mark)
+    gained, touched = try_exchange(*how)
+    assert sorted(ids[:touched]) == list(range(6))
+    after = torch.from_numpy(at[LABEL].copy())
     if least < 0:
-        after = cost_of(sets, torch.from_numpy(labels))
-        assert gained == pytest.approx((before - after).item(), abs=1e-4)
+        saved = (before - cost_of(sets, after)).item()
+        assert gained == pytest.approx(saved, abs=1e-4)
+        by_hand = np.stack([x[after == c].sum(0) for c in range(6)])
+        assert sums[:, :2] == pytest.approx(by_hand, abs=1e-4)
     else:
         assert (gained > 0) == (b >= 0)
-        assert torch.equal(torch.from_numpy(labels), settled), "nothing was to be made"
+        assert torch.equal(after, settled), "nothing was to be made"
 
 
 def test_a_survey_gives_what_exchanges_realise_and_changes_nothing() -> None:
     sets = scattered(80)
     settled = repaired(sets, labels_in(8, 80), [8], tries=0, rounds=100)
-    x, labels = sets.items.numpy(), settled.numpy().copy()
-    features, seen, found = survey(x, np.ones(80, np.float32), labels, 8, 0)
-    assert features.shape == (8, FEATURES)
+    x, w = sets.items.numpy(), np.ones(80, np.float32)
+    known = known_of(x, settled.numpy(), 8)
+    features, found = np.empty((8, FEATURES)), np.empty((2, 8))
+    survey(x, w, *known, features, found)
     assert np.isfinite(features).all()
-    assert (found[:, 0] >= seen[:, 0] - 1e-5).all(), "moving on gains more than cutting alone"
-    assert (found[:, 1] <= seen[:, 1] + 1e-5).all(), "moving on loses less than giving up alone"
-    assert labels.tolist() == settled.tolist()
+    assert (known[0][LABEL] == settled.numpy()).all()
+    seen = known[-1]
+    assert (found[GAIN] >= seen[GAIN] - 1e-5).all(), "moving on gains more than cutting alone"
+    assert (found[LOSS] <= seen[LOSS] + 1e-5).all(), "moving on loses less than giving up alone"
 
 
 @settings(max_examples=40, deadline=None)

@@ -115,8 +115,10 @@ def test_weights_are_as_repeated_points_to_the_cost() -> None:
     repeated = kmeans(np.r_[points, points[:40], points[:40]], 4)
     assert isinstance(repeated, Clusters)
     assert np.sort(found.centers, 0) == pytest.approx(np.sort(repeated.centers, 0))
-    assert found.value * weights.mean() == pytest.approx(repeated.value)
+    assert found.value == pytest.approx(repeated.value)
     assert found.reference == pytest.approx(found.value)
+    heavy = kmeans(points, 4, sample_weight=weights * 1e300)
+    assert heavy.labels.tolist() == found.labels.tolist()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -161,16 +163,51 @@ def test_same_seed_same_answer_with_one_thread_and_two() -> None:
     assert found[0] == found[1]
 
 
-def test_the_widest_and_the_finest_points_there_are() -> None:
+@pytest.mark.parametrize("scale", [1e150, 1e-290])
+def test_the_widest_and_the_finest_points_there_are(scale: float) -> None:
     points = blobs(3) / 20
     expected = kmeans(points, 3)
+    found = kmeans(points * scale, 3)
     assert isinstance(expected, Clusters)
-    for scale in (1.7e308, 1e-290):
-        found = kmeans(points * scale, 3)
-        assert isinstance(found, Clusters)
-        assert found.labels.tolist() == expected.labels.tolist()
-        assert found.centers / scale == pytest.approx(expected.centers)
-        assert "100.0% of the variance" in found.quality()
+    assert isinstance(found, Clusters)
+    assert found.labels.tolist() == expected.labels.tolist()
+    assert found.centers / scale == pytest.approx(expected.centers)
+    assert "100.0% of the variance" in found.quality()
+
+
+def test_points_whose_squared_distances_overflow_are_refused_unless_clusters_cost_nothing() -> None:
+    points = blobs(3) / 20 * 1.7e308
+    with pytest.raises(ValueError, match=r"points must be closer together: .*; got points up to 1"):
+        kmeans(points, 3)
+    largest = np.finfo(np.float64).max
+    pairs = np.repeat([[largest, -largest], [largest, largest / 3], [-largest, largest]], 7, axis=0)
+    found = kmeans(pairs, 3)
+    assert isinstance(found, Clusters)
+    assert found.value == 0
+    assert np.array_equal(found.centers[found.labels], pairs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values=st.lists(
+        st.sampled_from([0.0, 1.0, -1.0, 0.1, 1e-300, 5e-324, -2e-310, 1e150, -1e150, 1e16, 1 / 3]),
+        min_size=2, max_size=24,
+    ),
+    columns=st.integers(1, 2),
+    data=st.data(),
+)  # fmt: skip
+def test_odd_numbers_get_a_valid_answer(
+    values: list[float], columns: int, data: st.DataObject
+) -> None:
+    points = np.array(values[: len(values) // columns * columns]).reshape(-1, columns)
+    k = data.draw(st.integers(1, len(points)))
+    weights = data.draw(st.sampled_from([None, np.arange(len(points)) * 1e-3 + 1e-300]))
+    found = kmeans(points, k, sample_weight=weights)
+    assert isinstance(found, Clusters)
+    assert np.unique(found.labels).tolist() == list(range(k))
+    assert np.isfinite(found.value)
+    assert (points.min(0) <= found.centers).all()
+    assert (found.centers <= points.max(0)).all()
 
 
 def test_k_may_be_an_array() -> None:

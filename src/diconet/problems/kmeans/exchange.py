@@ -11,19 +11,22 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from diconet.core.host import from_host, to_host
+from diconet.core.host import from_host, numbers, to_host
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
-from diconet.problems.kmeans.exchange_kernels import FEATURES
-from diconet.problems.kmeans.exchange_search import exchange_nodes
+from diconet.problems.kmeans.exchange_kernels import FEATURES, LABEL, NEAR, WISH
+from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.lloyd import lloyd
 from diconet.problems.kmeans.threads import in_parts
 
 _USUAL = (0.4, -0.6)
 """Log of what exchanges realise over what is seen at little cost, as it is on the whole."""
 
-_NODES_AT_ONCE = 8
+_COSTS_PER_NUMBER = 100
 _CYCLES_AT_THE_ROOT = 2
+
+_LEVELS_APART = 3
+"""Halves are put right at every third level; in between, their clusters are handed on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +138,8 @@ class ExchangeMerge(nn.Module):
             joined = labels[rows] + torch.where(side, first[owner], 0)
             sizes = torch.bincount(owner, minlength=len(level.inner))
             points, mass, number = level.roots.items[rows], below.weights[rows], first + second
-            for _ in range(_CYCLES_AT_THE_ROOT if level.number == 0 else 1):
+            cycles = 0 if level.number % _LEVELS_APART else 1
+            for _ in range(_CYCLES_AT_THE_ROOT if level.number == 0 else cycles):
                 joined = exchanged(points, mass, sizes, joined, number, self)
             labels[rows] = joined
         return replace(below, labels=labels, counts=counts, sample=sample)
@@ -154,12 +158,11 @@ class ExchangeMerge(nn.Module):
                 sample = (roots.position / at).floor() != ((roots.position - 1) / at).floor()
         return Clustering(roots, weights, torch.zeros_like(roots.index), roots.sizes[:0], sample)
 
-    def network(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What was learned, as arrays for the loops."""
-        first, last = self.choice[0], self.choice[2]
-        parts = (first.weight, first.bias, last.weight, last.bias)
-        arrays = [to_host(cast(torch.Tensor, part).double()) for part in parts]
-        return arrays[0], arrays[1], arrays[2], arrays[3]
+    def network(self) -> tuple[np.ndarray, np.ndarray]:
+        """What was learned, as arrays for the loops; the last columns are biases."""
+        layers = cast(tuple[nn.Linear, nn.Linear], (self.choice[0], self.choice[2]))
+        first, last = (torch.cat([one.weight, one.bias[:, None]], 1).double() for one in layers)
+        return to_host(first), to_host(last)
 
 
 def _with_every_leaf(
@@ -190,15 +193,28 @@ def exchanged(
     better = to_host(labels).copy()
     x, w = as_array(points), to_host(weights.float())
     offsets = np.concatenate([[0], np.cumsum(to_host(sizes))])
-    number, net = to_host(counts), merge.network()
-    few = range(0, len(number), _NODES_AT_ONCE)
+    number, net = numbers(counts), merge.network()
 
-    def work(first: int) -> None:
-        last = min(first + _NODES_AT_ONCE, len(number))
-        exchange_nodes(x, w, offsets, number, better, first, last, merge.rounds, merge.tries, net)
+    def work(node: int) -> None:
+        low, high, k = offsets[node], offsets[node + 1], number[node]
+        if high - low > 1 and k > 1:
+            known = arrays_of(x[low:high], better[low:high], k)
+            tries = int(merge.tries * k)
+            exchange_node(x[low:high], w[low:high], *known, merge.rounds, tries, *net)
+            better[low:high] = known[0][LABEL]
 
-    in_parts(work, list(few))
+    in_parts(work, range(len(number)), work=x.size * _COSTS_PER_NUMBER)
     return from_host(better, labels)
+
+
+def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+    """Room for what the loops know of a node's points and clusters."""
+    (n, d), m = x.shape, min(NEAR, k - 1)
+    at = np.empty((4, n), np.int64)
+    at[LABEL] = at[WISH] = labels
+    clusters = np.empty((k, d + 1)), np.empty((k, d), x.dtype)
+    near = np.empty((k, m), np.int64), np.empty((k, m), np.float32)
+    return at, np.empty(k + 1, np.int64), *clusters, *near, np.empty((3, k))
 
 
 def as_array(points: Float[Tensor, "items features"]) -> np.ndarray:

@@ -7,22 +7,28 @@ import typing
 import numpy as np
 from numba import njit
 
+from diconet.problems.kmeans.distances import find_near, two_nearest
 from diconet.problems.kmeans.exchange_kernels import (
+    COST,
     FEATURES,
     GAIN,
+    HALF,
+    LABEL,
     LOSS,
     NEAR,
+    ORDER,
+    TINY,
     add_up,
-    corrections,
+    cut_in_two,
     describe,
-    find_near,
-    look_at,
-    settle,
-    sort_by_cluster,
-    try_exchange,
+    look,
+    move,
+    sort_points,
 )
 
-_TINY = 1e-30
+_ROUNDS = 3
+_OUT_OF_REACH = 1e18
+
 _SLACK = 0.6
 """An exchange is tried though it should gain no more than this share of what it loses.
 
@@ -33,137 +39,188 @@ _ENOUGH = 1e-6
 """The share of its cost that a node must save for an exchange to be made."""
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
-def _estimate(c, n, d, near, gap, mass, cost, gain, loss, means, net, scores):
-    """What exchanging cluster c should give, by what is seen and what was learned to correct it."""
-    features, out = np.empty(FEATURES), np.empty(2)
-    describe(c, n, d, near, gap, mass, cost, gain, loss, means[0], means[1], features)
-    corrections(features, net[0], net[1], net[2], net[3], out)
-    scores[GAIN, c] = gain[c] * np.exp(out[GAIN])
-    scores[LOSS, c] = loss[c] * np.exp(out[LOSS])
+def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
+    """How much more clusters explain if `a` is given up and `b` cut (-1 for neither).
+
+    Their regions' points move as Lloyd's would for a few rounds. Where that explains more than
+    `least`, the exchange is made: cluster `a` is then one half of `b`. One that empties a cluster
+    counts as none. `ids` gets the clusters that were touched; how many is the second answer.
+    """
+    d, m = means.shape[1], near.shape[1]
+    r = 0
+    for q in range(-1, m):  # the two themselves first, then what is near either
+        for one in range(2):
+            c = a if one else b
+            if c >= 0:
+                c = c if q < 0 else near[c, q]
+                if not mark[c]:
+                    mark[c] = True
+                    ids[r] = c
+                    r += 1
+    new = -1 if b < 0 else r if a < 0 else 1
+    slots, dead = max(r, new + 1), 0 if b < 0 else -1
+    count, before = 0, 0.0
+    for q in range(r):
+        c = ids[q]
+        mark[c] = False
+        count += start[c + 1] - start[c]
+        for j in range(d):
+            before += sums[c, j] * sums[c, j] / max(sums[c, d], TINY)
+    rows, slot = np.empty(count, np.int64), np.empty(count, np.int64)
+    count = 0
+    for q in range(r):
+        c = ids[q]
+        for p in range(start[c], start[c + 1]):
+            i = at[ORDER, p]
+            rows[count] = i
+            slot[count] = -1 if c == a else new if c == b and at[HALF, i] else q
+            count += 1
+    local = np.empty((slots, d + 1))
+    centres, far = np.empty((d, slots), x.dtype), np.empty(slots, np.float32)
+    moved = True
+    for step in range(_ROUNDS + 1):
+        for q in range(slots):
+            for j in range(d + 1):
+                local[q, j] = 0.0
+        for p in range(count):
+            if slot[p] >= 0:
+                local[slot[p], d] += w[rows[p]]
+                for j in range(d):
+                    local[slot[p], j] += w[rows[p]] * x[rows[p], j]
+        if step == _ROUNDS or not moved:
+            break
+        for q in range(slots):
+            for j in range(d):
+                centres[j, q] = _OUT_OF_REACH if q == dead else local[q, j] / max(local[q, d], TINY)
+        moved = False
+        for p in range(count):
+            best, _, _ = two_nearest(x, rows[p], centres, far, slot[p])
+            moved = moved or best != slot[p]
+            slot[p] = best
+    after = 0.0
+    for q in range(slots):
+        if q != dead:
+            was_empty = q < r and q != new and sums[ids[q], d] <= 0
+            if local[q, d] <= 0 and not was_empty:
+                return -np.inf, r
+            for j in range(d):
+                after += local[q, j] * local[q, j] / max(local[q, d], TINY)
+    if after - before > least:
+        for p in range(count):
+            at[LABEL, rows[p]] = ids[slot[p]]
+        for q in range(r):
+            for j in range(d + 1):
+                sums[ids[q], j] = local[q, j]
+            for j in range(d):
+                means[ids[q], j] = local[q, j] / max(local[q, d], TINY)
+    return after - before, r
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
-def _begin(x, w, labels, k, rounds):
-    """Settles the points of a node; its clusters as sums, masses, neighbours and order."""
-    n, d = x.shape
-    m = min(NEAR, k - 1)
-    sums, mass = np.empty((k, d)), np.empty(k)
-    near, gap = np.empty((k, m), np.int64), np.empty((k, m), np.float32)
-    order, start = np.empty(n, np.int64), np.empty(k + 1, np.int64)
-    add_up(x, w, labels, sums, mass)
-    sort_by_cluster(labels, order, start)
-    find_near(sums, mass, near, gap)
-    if rounds > 0:
-        settle(x, w, labels, near, order, start, sums, mass, rounds)
-        find_near(sums, mass, near, gap)
-    return sums, mass, near, gap, order, start
-
-
-@njit(cache=True)
-@typing.no_type_check
-def exchange_node(x, w, labels, k, rounds, tries, net):
+def exchange_node(x, w, at, start, sums, means, near, gap, seen, rounds, tries, w1, w2):
     """Settles a node's points, then exchanges clusters for as long as that should pay.
 
-    What cutting a cluster gains and giving one up loses is estimated first. The best of either is
-    then tried on its own, at most `tries` times in all, until both are known; then the exchange is
-    made. How many were tried and how many made is the answer.
+    What cutting a cluster gains and giving one up loses is estimated: as seen, corrected by the
+    small network of weights `w1` and `w2`, whose last columns are biases. The most promising
+    exchange is tried. Where it fails, what giving up alone loses is tried as well, so that both
+    sides are known better. How many were tried and how many made is the answer.
     """
-    n, d = x.shape
-    sums, mass, near, gap, order, start = _begin(x, w, labels, k, rounds)
-    half = np.zeros(n, np.bool_)
-    cost, gain, loss = np.zeros(k), np.zeros(k), np.zeros(k)
-    if tries <= 0 or k < 3:
-        return 0, 0
-    for c in range(k):
-        look_at(x, w, c, near, order, start, sums, mass, half, cost, gain, loss)
-    means = (cost.sum() / k, mass.sum() / k)
-    enough = _ENOUGH * cost.sum() + _TINY
-    scores, known = np.empty((2, k)), np.zeros((2, k), np.bool_)
-    for c in range(k):
-        _estimate(c, n, d, near, gap, mass, cost, gain, loss, means, net, scores)
-    mark, stamp, tried, made = np.zeros(k, np.int64), 0, 0, 0
-    while tried < tries:
-        b = np.argmax(scores[GAIN])
-        a = -1
+    n, (k, d) = x.shape[0], means.shape
+    ids, mark = np.arange(max(k, 2 * NEAR + 3)), np.zeros(k, np.bool_)
+    scores, known = np.zeros((2, k)), np.zeros(k, np.bool_)
+    nobody = np.int64(-1)
+    about, tried, made, touched = np.empty(FEATURES), 0, 0, k
+    sort_points(at, start)
+    add_up(x, w, at, sums, means)
+    find_near(means, ids, k, near, gap)
+    for step in range(rounds + 1):
         for c in range(k):
-            if c != b and (a < 0 or scores[LOSS, c] < scores[LOSS, a]):
-                a = c
-        if scores[GAIN, b] - _SLACK * scores[LOSS, a] <= enough:
+            look(x, w, at, start, means, near, seen, c)
+        if step == rounds or not move(at, start):
             break
-        # what is not known yet is tried on its own, and made only when both sides are known
-        one, other, least = a, b, enough
-        if not known[GAIN, b]:
-            one, least = -1, np.inf
-        elif not known[LOSS, a]:
-            other, least = -1, np.inf
-        stamp += 1
-        tried += 1
-        found = try_exchange(
-            x, w, labels, near, order, start, sums, mass, half, one, other, mark, stamp, least
-        )
-        if one < 0:
-            known[GAIN, b] = True
-            scores[GAIN, b] = max(found, 0.0)
-        elif other < 0:
-            known[LOSS, a] = True
-            scores[LOSS, a] = -found
-        elif found <= enough:
-            scores[GAIN, b] = 0.0  # with any other it would be worse
-        else:
-            made += 1
-            sort_by_cluster(labels, order, start)
-            find_near(sums, mass, near, gap)
+        add_up(x, w, at, sums, means)
+        find_near(means, ids, k, near, gap)
+    total, weight = 0.0, 0.0
+    for c in range(k):
+        total += seen[COST, c]
+        weight += sums[c, d]
+    whole, enough = (total / k, weight / k), _ENOUGH * total + TINY
+    while tries > 0 and k > 2:
+        for p in range(touched):
+            if made:
+                look(x, w, at, start, means, near, seen, ids[p])
+            cut_in_two(x, w, at, start, sums, seen, ids[p])
+        for p in range(touched):
+            c = ids[p]
+            known[c] = False
+            describe(n, sums, near, gap, seen, c, whole, about)
+            log_gain, log_loss = w2[GAIN, -1], w2[LOSS, -1]
+            for h in range(len(w1)):
+                value = w1[h, FEATURES]
+                for f in range(FEATURES):
+                    value += w1[h, f] * about[f]
+                value = np.tanh(value)
+                log_gain += w2[GAIN, h] * value
+                log_loss += w2[LOSS, h] * value
+            scores[GAIN, c] = seen[GAIN, c] * np.exp(min(max(log_gain, -3.0), 3.0))
+            scores[LOSS, c] = seen[LOSS, c] * np.exp(min(max(log_loss, -3.0), 3.0))
+        touched = 0
+        while touched == 0 and tried < tries:
+            b = np.int64(0)  # plain zeros would have numba compile what follows for them, too
             for c in range(k):
-                if mark[c] == stamp:
-                    look_at(x, w, c, near, order, start, sums, mass, half, cost, gain, loss)
-                    known[GAIN, c] = known[LOSS, c] = False
-                    _estimate(c, n, d, near, gap, mass, cost, gain, loss, means, net, scores)
-    if made:
-        settle(x, w, labels, near, order, start, sums, mass, rounds)
+                if scores[GAIN, c] > scores[GAIN, b]:
+                    b = c
+            a = np.int64(b == 0)
+            for c in range(k):
+                if c != b and scores[LOSS, c] < scores[LOSS, a]:
+                    a = c
+            if scores[GAIN, b] - _SLACK * scores[LOSS, a] <= enough:
+                break
+            tried += 1
+            one, found, least = b, 0.0, enough
+            for _ in range(2):
+                gained, r = try_exchange(
+                    x, w, at, start, sums, means, near, a, one, least, ids, mark
+                )
+                if one < 0:  # giving up alone
+                    tried += 1
+                    known[a] = True
+                    scores[LOSS, a] = -gained
+                    scores[GAIN, b] = min(scores[GAIN, b], max(found - gained, 0.0))
+                elif gained > enough:
+                    touched = r
+                    break
+                elif known[a]:
+                    scores[GAIN, b] = 0.0  # with any other it would be worse
+                    break
+                one, found, least = nobody, gained, np.inf
+        if touched == 0:
+            break
+        made += 1
+        sort_points(at, start)
+        find_near(means, ids, touched, near, gap)
     return tried, made
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, error_model="numpy")
 @typing.no_type_check
-def exchange_nodes(x, w, offsets, counts, labels, first, last, rounds, tries, net):
-    """Repairs the labels of the nodes from `first` to `last`; `tries` is per cluster."""
-    tried, made = 0, 0
-    for node in range(first, last):
-        low, high = offsets[node], offsets[node + 1]
-        k = counts[node]
-        if high - low > 1 and k > 1:
-            some = exchange_node(
-                x[low:high], w[low:high], labels[low:high], k, rounds, int(tries * k), net
-            )
-            tried += some[0]
-            made += some[1]
-    return tried, made
-
-
-@njit(cache=True)
-@typing.no_type_check
-def survey(x, w, labels, k, rounds):
-    """For every cluster of a node, its features, and what exchanges realise over what is seen."""
-    n, d = x.shape
-    sums, mass, near, gap, order, start = _begin(x, w, labels, k, rounds)
-    half = np.zeros(n, np.bool_)
-    cost, gain, loss = np.zeros(k), np.zeros(k), np.zeros(k)
+def survey(x, w, at, start, sums, means, near, gap, seen, features, found):
+    """For every cluster of a node, its features, and what exchanges realise, in the last two."""
+    k, d = means.shape
+    ids, mark = np.arange(max(k, 2 * NEAR + 3)), np.zeros(k, np.bool_)
+    sort_points(at, start)
+    add_up(x, w, at, sums, means)
+    find_near(means, ids, k, near, gap)
     for c in range(k):
-        look_at(x, w, c, near, order, start, sums, mass, half, cost, gain, loss)
-    features, found, seen = np.empty((k, FEATURES)), np.empty((k, 2)), np.empty((k, 2))
-    mark = np.zeros(k, np.int64)
+        look(x, w, at, start, means, near, seen, c)
+        cut_in_two(x, w, at, start, sums, seen, c)
+    whole, nobody = (seen[COST].mean(), sums[:, d].mean()), np.int64(-1)
     for c in range(k):
-        describe(
-            c, n, d, near, gap, mass, cost, gain, loss, cost.sum() / k, mass.sum() / k, features[c]
-        )
-        seen[c, GAIN], seen[c, LOSS] = gain[c], loss[c]
-        found[c, GAIN] = try_exchange(
-            x, w, labels, near, order, start, sums, mass, half, -1, c, mark, 2 * c + 1, np.inf
-        )
-        found[c, LOSS] = -try_exchange(
-            x, w, labels, near, order, start, sums, mass, half, c, -1, mark, 2 * c + 2, np.inf
-        )
-    return features, seen, found
+        describe(x.shape[0], sums, near, gap, seen, c, whole, features[c])
+        for which in range(2):
+            a, b = (nobody, c) if which == GAIN else (c, nobody)
+            gained, _ = try_exchange(x, w, at, start, sums, means, near, a, b, np.inf, ids, mark)
+            found[which, c] = gained if which == GAIN else -gained

@@ -1,15 +1,18 @@
-"""Lloyd's algorithm on all points of a set: from centres to labels."""
+"""Lloyd's algorithm with bounds (Hamerly, 2010): most points need no distance in most rounds.
+
+Points are taken in blocks of a fixed size, and what the blocks find is added up in their order, so
+the answer is the same however many threads share the work.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import typing
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
+from numba import njit
 
-from diconet.problems.kmeans.lloyd_kernels import first_round, half_apart, means_of, next_round
+from diconet.problems.kmeans.distances import find_near, two_nearest
 from diconet.problems.kmeans.threads import in_parts
 
 _BLOCK = 32_768
@@ -40,91 +43,125 @@ def lloyd(
     `tolerance` times the mean variance of the points' columns, as in scikit-learn. Where two
     centres are as near, a point stays with its label.
     """
-    n = len(x)
-    state = _Bounds(
-        np.ascontiguousarray(centres.T, dtype=x.dtype),
+    n, k = len(x), len(centres)
+    state = _State(
         np.full(n, -1, np.int64) if labels is None else labels.astype(np.int64),
-        np.empty(n, np.float32),
-        np.empty(n, np.float32),
-        np.zeros((len(centres), x.shape[1])),
-        np.zeros(len(centres)),
+        np.full(n, np.inf, np.float32),
+        np.zeros(n, np.float32),
+        np.zeros(centres.shape),
+        np.zeros(k),
     )
-    state.add(x, lambda block, more: _nearest(x, weights, state, block, more))
     enough = tolerance * float(np.var(x[:: max(1, n // 100_000)], axis=0).mean())
-    done = 0
-    while done < rounds:
+    means, moved, done = centres.astype(x.dtype), np.zeros(k), 0
+    while True:
+        changed = _visit(x, weights, means, moved, state, done == 0)
+        _fill_empty(x, weights, state)
+        if done >= rounds or (done and (changed == 0 or np.square(moved).sum() <= enough)):
+            return Settled(state.labels, done)
         done += 1
-        _fill_empty(x, weights, state.labels, state.upper, state.sums, state.mass)
-        moved = means_of(state.sums, state.mass, state.by_feature) * (1 + _ROUNDING)
-        apart = half_apart(state.by_feature) * (1 - _ROUNDING)
-        visit = partial(_moved, x, weights, state, moved, apart)
-        if state.add(x, visit) == 0 or np.square(moved).sum() <= enough:
-            break
-    _fill_empty(x, weights, state.labels, state.upper, state.sums, state.mass)
-    return Settled(state.labels, done)
+        mass = state.mass[:, None]
+        new = np.where(mass > 0, state.sums / np.maximum(mass, 1e-30), means).astype(x.dtype)
+        moved = np.sqrt(np.square(new - means, dtype=np.float64).sum(1)) * (1 + _ROUNDING)
+        means = new
 
 
 @dataclass(frozen=True, eq=False)
-class _Bounds:
-    """Centres by feature, labels, Hamerly's two bounds per point, and what clusters add up to."""
+class _State:
+    """Labels, bounds on the distances to the nearest two centres, and what clusters add up to."""
 
-    by_feature: np.ndarray
     labels: np.ndarray
     upper: np.ndarray
     lower: np.ndarray
     sums: np.ndarray
     mass: np.ndarray
 
-    def add(self, x: np.ndarray, visit: Callable[[tuple[int, int], Any], int]) -> int:
-        """Visits all points in fixed blocks, adds up their changes in order, counts the moves."""
-        blocks = [(low, min(low + _BLOCK, len(x))) for low in range(0, len(x), _BLOCK)]
 
-        def each(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, int]:
-            more = np.zeros_like(self.sums), np.zeros_like(self.mass)
-            return *more, visit(block, more)
-
-        total = 0
-        for more_sums, more_mass, changed in in_parts(each, blocks):
-            self.sums[:] += more_sums
-            self.mass[:] += more_mass
-            total += changed
-        return total
-
-
-def _nearest(
-    x: np.ndarray, weights: np.ndarray, state: _Bounds, block: tuple[int, int], more: Any
-) -> int:
-    bounds = state.labels, state.upper, state.lower
-    first_round(x, weights, *block, state.by_feature, *bounds, *more)
-    return 0
-
-
-def _moved(
+def _visit(
     x: np.ndarray,
     weights: np.ndarray,
-    state: _Bounds,
+    means: np.ndarray,
     moved: np.ndarray,
-    apart: np.ndarray,
-    block: tuple[int, int],
-    more: Any,
+    state: _State,
+    first: bool,
 ) -> int:
-    bounds = state.labels, state.upper, state.lower
-    return int(next_round(x, weights, *block, state.by_feature, moved, apart, *bounds, *more))
+    """Moves all points to their nearest means, given how far those moved; how many did."""
+    n, (k, d) = len(x), means.shape
+    near, gap = np.empty((k, 1), np.int64), np.empty((k, 1), np.float32)
+    find_near(means, np.arange(k), k, near, gap)
+    apart = 0.5 * np.sqrt(gap[:, 0].astype(np.float64)) * (1 - _ROUNDING)
+    how = (np.ascontiguousarray(means.T), moved, apart, first)
+    bounds = (state.labels, state.upper, state.lower)
+
+    def visit(low: int) -> tuple[np.ndarray, np.ndarray, int]:
+        more = np.zeros((k, d)), np.zeros(k)
+        high = min(low + _BLOCK, n)
+        return *more, int(visit_block(x, weights, low, high, *how, *bounds, *more))
+
+    changed = 0
+    for sums, mass, moves in in_parts(visit, range(0, n, _BLOCK), work=x.size * k):
+        state.sums[:] += sums
+        state.mass[:] += mass
+        changed += moves
+    return changed
 
 
-def _fill_empty(
-    x: np.ndarray,
-    weights: np.ndarray,
-    labels: np.ndarray,
-    upper: np.ndarray,
-    sums: np.ndarray,
-    mass: np.ndarray,
-) -> None:
+@njit(cache=True, nogil=True, error_model="numpy")
+@typing.no_type_check
+def visit_block(
+    x, w, low, high, centres, moved, apart, first, labels, upper, lower, sums, mass
+):  # fmt: skip
+    """Each point of a block to its nearest centre, where its bounds allow a change.
+
+    `moved` is how far each centre went, `apart` half the way from each to its nearest; `first`
+    looks at all points. `sums` and `mass` get what the changes add; their number is the answer.
+    """
+    d, k = centres.shape
+    most, second, which = 0.0, 0.0, -1
+    for c in range(k):
+        if moved[c] > most:
+            most, second, which = moved[c], most, c
+        elif moved[c] > second:
+            second = moved[c]
+    far = np.empty(k, np.float32)
+    changed = 0
+    for i in range(low, high):
+        mine = labels[i]
+        if not first:
+            upper[i] += moved[mine]
+            lower[i] -= second if mine == which else most
+            bound = max(apart[mine], lower[i])
+            if upper[i] <= bound:
+                continue
+            own = np.float32(0.0)
+            for j in range(d):
+                gap = x[i, j] - centres[j, mine]
+                own += gap * gap
+            upper[i] = np.sqrt(own)
+            if upper[i] <= bound:
+                continue
+        best, least, runner_up = two_nearest(x, i, centres, far, mine)
+        upper[i] = np.sqrt(least)
+        lower[i] = np.sqrt(runner_up)
+        if first or best != mine:
+            labels[i] = best
+            changed += 1
+            mass[best] += w[i]
+            for j in range(d):
+                sums[best, j] += w[i] * x[i, j]
+            if not first:
+                mass[mine] -= w[i]
+                for j in range(d):
+                    sums[mine, j] -= w[i] * x[i, j]
+    return changed
+
+
+def _fill_empty(x: np.ndarray, weights: np.ndarray, state: _State) -> None:
     """Gives every cluster without points the one that is farthest from its centre."""
-    if (mass > 0).all():
-        return
+    labels, sums, mass = state.labels, state.sums, state.mass
     counts = np.bincount(labels, minlength=len(mass))
-    far = np.argsort(-upper, kind="stable")
+    if counts.min() > 0:
+        return
+    far = np.argsort(-state.upper, kind="stable")
     place = 0
     for c in np.flatnonzero(counts == 0):
         while counts[labels[far[place]]] < 2:
@@ -134,6 +171,6 @@ def _fill_empty(
         counts[c] += 1
         mass[labels[i]] -= weights[i]
         sums[labels[i]] -= weights[i] * x[i]
-        labels[i], upper[i] = c, 0.0
+        labels[i], state.upper[i] = c, 0.0
         mass[c] += weights[i]
         sums[c] += weights[i] * x[i]

@@ -15,7 +15,8 @@ from diconet.core.task import Task
 from diconet.core.tree import grow
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig
-from diconet.problems.kmeans.exchange import ExchangeMerge, as_array
+from diconet.problems.kmeans.exchange import ExchangeMerge, arrays_of, as_array
+from diconet.problems.kmeans.exchange_kernels import COST, FEATURES
 from diconet.problems.kmeans.exchange_search import exchange_node, survey
 
 _LARGEST = 3.0
@@ -40,12 +41,14 @@ def exchange_loss(
         k, w = int(at.max()) + 1, np.ones(len(x), np.float32)
         if k < 3:
             continue
-        if number % 2:
-            exchange_node(x, w, at, k, merge.rounds, int(merge.tries * k), merge.network())
-        about, seen, found = survey(x, w, at, k, merge.rounds)
+        known = arrays_of(x, at, k)
+        tries = int(merge.tries * k) if number % 2 else 0
+        exchange_node(x, w, *known, merge.rounds, tries, *merge.network())
+        about, found = np.empty((k, FEATURES)), np.empty((2, k))
+        survey(x, w, *known, about, found)
         features.append(about)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios.append(np.log(found / seen))
+            ratios.append(np.log(found / known[-1][:COST]).T)
     if not features:
         return batch.sets.items.new_zeros(()), {"loss": 0.0, "score": 0.0}
     target = from_host(np.concatenate(ratios), leaves).float().nan_to_num(0.0, _LARGEST, -_LARGEST)

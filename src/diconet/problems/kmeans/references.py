@@ -5,6 +5,7 @@ Each takes packed sets with the number of clusters as context and gives a label 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 
@@ -17,10 +18,11 @@ from torch import Tensor
 
 from diconet.core.host import from_host, to_host
 from diconet.core.model import DiCoNet
+from diconet.core.noise import gumbel, mix
+from diconet.core.segments import segment_argmax
 from diconet.core.sets import SetBatch
-from diconet.core.tree import Growth
+from diconet.core.tree import Cut, Growth, grow
 from diconet.nets.sweep import Candidates, SweepSplit
-from diconet.problems.kmeans.reference_kernels import recursive_two_means
 
 
 def lloyd(sets: SetBatch, *, restarts: int = 10, iterations: int = 300) -> Int[Tensor, "items"]:
@@ -51,16 +53,43 @@ def bisecting(sets: SetBatch) -> Int[Tensor, "items"]:
 
 
 def recursive_lloyd(sets: SetBatch) -> Int[Tensor, "items"]:
-    """Two-means at each of log2 k levels (the paper's "Rec. Lloyd").
+    """Two-means at each of log2 k levels (the paper's "Rec. Lloyd"); all sets have the same k."""
+    depth = round(math.log2(float(sets.context[0, 0])))
+    seeds = mix(torch.arange(len(sets), device=sets.items.device), 0)
+    return renumbered(sets, grow(two_means, sets, Growth(depth=depth), seeds).leaves)
 
-    The best of 10 k-means++ starts and at most 20 rounds each; in a loop of our own, because a call
-    of scikit-learn for every node of every tree takes longer than all else that is compared.
-    """
-    depths = torch.log2(sets.context[:, 0]).round().long()
-    labels = recursive_two_means(
-        to_host(sets.items), to_host(sets.offsets), to_host(depths), starts=10, rounds=20
+
+def two_means(
+    sets: SetBatch,
+    seeds: Int[Tensor, "sets"] | None,
+    *,
+    starts: int = 10,
+    rounds: int = 20,
+) -> Cut:
+    """A split by Lloyd's algorithm: the cheapest of some k-means++ starts, of all sets at once."""
+    seeds = torch.zeros_like(sets.sizes) if seeds is None else seeds
+    copies, num = sets.repeat(starts), len(sets) * starts
+    own = mix(
+        seeds.repeat_interleave(starts), torch.arange(starts, device=seeds.device).repeat(len(sets))
     )
-    return renumbered(sets, from_host(labels, sets.items))
+    draws = gumbel(mix(own[copies.owner], copies.position))
+    x, owner = copies.items, copies.owner
+    low = x[segment_argmax(draws, owner, num).clamp(max=len(x) - 1)]
+    far = (x - low[owner]).square().sum(1)
+    draws = gumbel(mix(own[owner], copies.position + len(x)))
+    high = x[segment_argmax(torch.log(far) + draws, owner, num).clamp(max=len(x) - 1)]
+    side, cost = far > 0, far
+    for _ in range(rounds + 1):
+        near, far = ((x - centre[owner]).square().sum(1) for centre in (low, high))
+        side, cost = far < near, torch.minimum(near, far)
+        count = copies.sum(side.to(x.dtype)[:, None])
+        beyond, total = copies.sum(x * side[:, None]), copies.sum(x)
+        high = torch.where(count > 0, beyond / count.clamp(min=1), high)
+        rest = copies.sizes[:, None] - count
+        low = torch.where(rest > 0, (total - beyond) / rest.clamp(min=1), low)
+    best = copies.sum(cost).reshape(-1, starts).argmin(1)
+    kept = copies.take(torch.arange(len(sets), device=best.device) * starts + best)
+    return Cut(side[kept.index], torch.zeros(len(sets), device=x.device))
 
 
 def renumbered(sets: SetBatch, labels: Int[Tensor, "items"]) -> Int[Tensor, "items"]:
@@ -83,9 +112,11 @@ def _each(sets: SetBatch, fit: Callable[[np.ndarray, int], np.ndarray]) -> Int[T
 class MinCostSplit(SweepSplit):
     """The cut that lowers the squared distances most, among the same candidates: learns nothing."""
 
-    def logits(self, candidates: Candidates) -> Float[Tensor, "cuts"]:
+    def logits(
+        self, candidates: Candidates, rows: Int[Tensor, "rows"] | slice = slice(None)
+    ) -> Float[Tensor, "rows"]:
         """The less a cut costs, the better."""
-        return -candidates.cost.sum(1)
+        return -candidates.cost[rows].sum(1)
 
 
 def min_cost(share: str = "halved") -> DiCoNet:

@@ -42,9 +42,9 @@ class Clusters(Solution):
     """Points in k clusters, none of them empty: `labels` from 0 to k - 1 and their `centers`.
 
     `value` is the k-means cost, the sum of squared distances to the centres, and `reference` the
-    one that Lloyd's algorithm reaches; both count points by their `weights`, which have a mean of
-    one. The tree's last partition is what the network said, before anything was exchanged or moved
-    (that took `rounds` of Lloyd's algorithm).
+    one that Lloyd's algorithm reaches; both count points by their `weights`. The tree's last
+    partition is what the network said, before anything was exchanged or moved (that took `rounds`
+    of Lloyd's algorithm).
     """
 
     points: np.ndarray
@@ -60,9 +60,9 @@ class Clusters(Solution):
 
     def quality(self) -> str:
         """The number of clusters, and how much of the points' variance lies between them."""
-        x, one = _Frame.of(self.points).x, np.zeros(len(self.points), np.int64)
-        whole = _apart(x, one, 1, self.weights)
-        apart = _apart(x, self.labels, len(self.centers), self.weights)
+        frame, one = _Frame.of(self.points, self.weights), np.zeros(len(self.points), np.int64)
+        whole = frame.apart(one, 1)
+        apart = frame.apart(self.labels, len(self.centers))
         kept = 1 - apart / whole if whole > 0 else 1.0
         text = f"{len(self.centers)} clusters, {100 * kept:.1f}% of the variance explained"
         if self.points.size * len(self.centers) > _CHEAP:
@@ -75,7 +75,7 @@ class Clusters(Solution):
         from diconet.problems.kmeans.references import best_of_ten
 
         frame = _Frame.of(self.points, self.weights)
-        labels = best_of_ten(frame.x, len(self.centers), self.weights)
+        labels = best_of_ten(frame.x, len(self.centers), frame.weights)
         return frame.cost(labels, int(labels.max()) + 1)
 
     def record(self) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def _weights(given: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
             raise ValueError(
                 f"sample_weight must be finite, at least 0 and not all 0; got {weight.min()}."
             )
-        found.append(weight / weight.mean())
+        found.append(weight)
     return found
 
 
@@ -265,10 +265,12 @@ def _check_columns(arrays: list[np.ndarray], network: DiCoNet) -> None:
 class _Frame:
     """Points around zero and of size one: `points = (x * reach + mean) * largest`.
 
-    In this order nothing overflows, however far out the points lie. `weights` have a mean of one.
+    In this order nothing overflows, however far out the points lie. `weights` have a mean of one;
+    `given` are as the user has them.
     """
 
     points: np.ndarray
+    given: np.ndarray
     weights: np.ndarray
     x: np.ndarray
     mean: np.ndarray
@@ -276,16 +278,15 @@ class _Frame:
     largest: float
 
     @classmethod
-    def of(cls, points: np.ndarray, weights: np.ndarray | None = None) -> _Frame:
-        if weights is None:
-            weights = np.ones(len(points))
+    def of(cls, points: np.ndarray, given: np.ndarray) -> _Frame:
         largest = float(np.abs(points).max(initial=0.0)) or 1.0
         small = points / largest
         mean = small.mean(0)
         small -= mean
         reach = float(np.abs(small).max(initial=0.0)) or 1.0
         small /= reach
-        return cls(points, weights, small, mean, reach, largest)
+        weights = given / given.max()  # the sum of the largest numbers there are is infinite
+        return cls(points, given, weights / weights.mean(), small, mean, reach, largest)
 
     @property
     def is_fine(self) -> bool:
@@ -300,28 +301,37 @@ class _Frame:
     def clusters(self, found: Settled, k: int, tree: Sequence[Labels], model: Model) -> Clusters:
         """The answer that these labels are."""
         labels = found.labels
-        centers = (_means(self.x, labels, k, self.weights) * self.reach + self.mean) * self.largest
+        # rounding must not carry a mean out of its points' range, let alone that of numbers
+        inside = np.clip(self._means(labels, k) * self.reach + self.mean, -1, 1)
+        centers = np.clip(inside * self.largest, self.points.min(0), self.points.max(0))
+        cost = self.cost(labels, k)
+        if not np.isfinite(cost):
+            raise ValueError(
+                "points must be closer together: the cost of their clusters, squared distances "
+                f"added up, is beyond double precision; got points up to {self.largest:.3g}."
+            )
         return Clusters(
-            self.cost(labels, k), tree, self.points, labels, centers, self.weights, found.rounds,
-            model=model,
-        )  # fmt: skip
+            cost, tree, self.points, labels, centers, self.given, found.rounds, model=model
+        )
 
     def cost(self, labels: Labels, k: int) -> float:
         """The weighted sum of squared distances to the means, in the points' own units."""
-        apart = _apart(self.x, labels, k, self.weights)
-        return apart * self.reach * self.reach * self.largest * self.largest
+        root = np.sqrt(self.apart(labels, k)) * self.reach * self.largest
+        with np.errstate(over="ignore"):
+            heaviest = self.given.max() / self.weights.max()
+            return float(np.square(root * np.sqrt(heaviest)))
 
+    def apart(self, labels: Labels, k: int) -> float:
+        """The same of the points around zero."""
+        gaps = self.x - self._means(labels, k)[labels]
+        return float(np.einsum("ij,ij,i->", gaps, gaps, self.weights))
 
-def _means(x: np.ndarray, labels: Labels, k: int, weights: np.ndarray) -> np.ndarray:
-    """The means of clusters; of points that count nothing, as if they did."""
-    mass = np.bincount(labels, weights, minlength=k)
-    if (mass == 0).any():
-        weights = np.where(mass[labels] == 0, 1.0, weights)
+    def _means(self, labels: Labels, k: int) -> np.ndarray:
+        """The means of clusters; of points that count nothing, as if they did."""
+        weights = self.weights
         mass = np.bincount(labels, weights, minlength=k)
-    sums = np.stack([np.bincount(labels, weights * column, minlength=k) for column in x.T], 1)
-    return sums / mass[:, None]
-
-
-def _apart(x: np.ndarray, labels: Labels, k: int, weights: np.ndarray) -> float:
-    gaps = x - _means(x, labels, k, weights)[labels]
-    return float(np.einsum("ij,ij,i->", gaps, gaps, weights))
+        if (mass == 0).any():
+            weights = np.where(mass[labels] == 0, 1.0, weights)
+            mass = np.bincount(labels, weights, minlength=k)
+        columns = (np.bincount(labels, weights * column, minlength=k) for column in self.x.T)
+        return np.stack([column / mass for column in columns], 1)

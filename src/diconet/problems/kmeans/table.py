@@ -18,7 +18,7 @@ from diconet.core.tree import Growth, PartitionTree, fold, grow
 from diconet.nets.graph_split import GraphSplit
 from diconet.nets.softmax_labels import SoftmaxLabels
 from diconet.problems.kmeans import references
-from diconet.problems.kmeans.clusters import cost_of, lloyd_steps
+from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
 from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points
 from diconet.problems.networks import if_there, shipped
@@ -45,9 +45,6 @@ PAPER_LAYERS = 20
 
 EXCHANGE = " with exchange"
 """What a row is called whose tree is folded by `ExchangeMerge`."""
-
-LLOYD_STEPS = 5
-"""Steps of Lloyd's algorithm after our own rows."""
 
 _OURS = "Sweep"
 _POINTS_EACH = 20
@@ -128,25 +125,20 @@ def one_start(row: str) -> Ways:
     return label
 
 
-def costs(label: Labels, sets: SetBatch, *, lloyd: int = 0) -> tuple[Tensor, Tensor]:
-    """What every set costs, before and after `lloyd` steps of Lloyd's."""
-    return costs_by_row(lambda some: {"": label(some)}, sets, lloyd=lloyd)[""]
+def costs(label: Labels, sets: SetBatch) -> Tensor:
+    """What every set costs."""
+    return costs_by_row(lambda some: {"": label(some)}, sets)[""]
 
 
-def costs_by_row(
-    label: Ways, sets: SetBatch, *, lloyd: int = 0
-) -> dict[str, tuple[Tensor, Tensor]]:
+def costs_by_row(label: Ways, sets: SetBatch) -> dict[str, Tensor]:
     """The same for several rows, in chunks of bounded memory."""
     chunk = max(1, _CHUNK_ITEMS // max(int(sets.sizes.max()), 1))
-    before: dict[str, list[Tensor]] = {}
-    after: dict[str, list[Tensor]] = {}
+    found: dict[str, list[Tensor]] = {}
     for part in torch.arange(len(sets)).split(chunk):
         some = sets.take(part).as_roots()
         for row, labels in label(some).items():
-            moved = lloyd_steps(some, labels, lloyd)
-            before.setdefault(row, []).append(cost_of(some, labels).double())
-            after.setdefault(row, []).append(cost_of(some, moved).double())
-    return {row: (torch.cat(before[row]), torch.cat(after[row])) for row in before}
+            found.setdefault(row, []).append(cost_of(some, labels).double())
+    return {row: torch.cat(parts) for row, parts in found.items()}
 
 
 def kinds(cifar: str | None) -> dict[str, Data]:
@@ -189,12 +181,12 @@ def reproduce(
     folder = cifar_folder(cifar)
     for number, (column, (data, sets)) in enumerate(columns(folder, num_sets, seed).items()):
         bars = {
-            "Lloyd": costs(references.lloyd, sets)[0].mean(),
-            "Rec. Lloyd": costs(references.recursive_lloyd, sets)[0].mean(),
+            "Lloyd": costs(references.lloyd, sets).mean(),
+            "Rec. Lloyd": costs(references.recursive_lloyd, sets).mean(),
         }
         for way in rows(data, find):
-            for row, found in costs_by_row(way, sets, lloyd=LLOYD_STEPS).items():
-                for name, ratio in _ratios(row, found, bars).items():
+            for row, found in costs_by_row(way, sets).items():
+                for name, ratio in _ratios(row, found.mean(), bars).items():
                     known = PAPER.get(_as_in_the_paper(name)) if data != "photographs" else None
                     paper = {"cost ratio": known[number]} if known else {}
                     records += cells(name, column, {"cost ratio": ratio}, paper)
@@ -204,15 +196,15 @@ def reproduce(
     return sorted(records, key=lambda record: order.index(record["row"]))
 
 
-def _ratios(row: str, found: tuple[Tensor, Tensor], bars: dict[str, Tensor]) -> dict[str, float]:
+def _ratios(row: str, cost: Tensor, bars: dict[str, Tensor]) -> dict[str, float]:
     """The ratios that a way to cluster gives, by the names of their rows."""
-    cost, after = (costs.mean() for costs in found)
-    ratios = {f"{row} / Lloyd": cost / bars["Lloyd"]}
-    if f"{_as_in_the_paper(row)} / Rec. Lloyd" in PAPER:
-        ratios[f"{row} / Rec. Lloyd"] = cost / bars["Rec. Lloyd"]
-    if row.startswith(_OURS) or row.endswith(EXCHANGE):
-        ratios[f"{row} + {LLOYD_STEPS} Lloyd steps / Lloyd"] = after / bars["Lloyd"]
-    return {name: ratio.item() for name, ratio in ratios.items()}
+    names = [f"{row} / {bar}" for bar in bars]
+    ours = f"{row} / Lloyd"
+    return {
+        name: (cost / bar).item()
+        for name, bar in zip(names, bars.values(), strict=True)
+        if name == ours or _as_in_the_paper(name) in PAPER
+    }
 
 
 def _as_in_the_paper(row: str) -> str:
