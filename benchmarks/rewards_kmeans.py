@@ -1,14 +1,13 @@
-"""K-means: training steps per second, time and memory by size, and points of other kinds.
+"""K-means: training steps per second, and points of other kinds.
 
 scikit-learn runs beside ours on the same points. Times are of the processor, the least of several
-runs; the growth exponent is the slope of log time over log size.
+runs. Time and cost by size are in `kmeans_grid.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,6 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
-from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.datasets import load_digits, load_iris
 
 from diconet.core.model import DiCoNet
@@ -32,9 +30,6 @@ from diconet.problems.kmeans import references
 from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.solve import kmeans
 from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches
-
-SIZES = (1_000, 10_000, 100_000)
-NUM_CLUSTERS = 16
 
 
 def best_time(run: Callable[[], Any], repeats: int) -> float:
@@ -68,40 +63,6 @@ def training(repeats: int) -> list[dict[str, Any]]:
         rate = 1 / best_time(step, repeats)
         records.append({"what": "training", "network": name, "steps_per_second": rate})
     return records
-
-
-def solving(repeats: int, sizes: tuple[int, ...] = SIZES) -> list[dict[str, Any]]:
-    """Seconds, cost and peak memory beside scikit-learn's, on points in 64 overlapping clusters."""
-    kmeans(np.random.default_rng(0).random((64, 2)), 4)  # compiles
-    ways: dict[str, Callable[[np.ndarray], float]] = {
-        "diconet.kmeans": lambda x: float(kmeans(x, NUM_CLUSTERS).value),  # type: ignore[union-attr]
-        "scikit-learn, 10 starts": lambda x: _scikit(KMeans, x, 10),
-        "scikit-learn, one start": lambda x: _scikit(KMeans, x, 1),
-        "scikit-learn, mini-batch": lambda x: _scikit(MiniBatchKMeans, x, 3),
-    }
-    records = []
-    for name, way in ways.items():
-        times = []
-        for size in sizes:
-            points = _points(size)
-            value = way(points)
-            times.append(best_time(lambda w=way, p=points: w(p), repeats))  # type: ignore[misc]
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            record = {"what": "solving", "by": name, "n": size, "seconds": times[-1]}
-            records.append({**record, "cost_a_point": value / size, "peak_gb_so_far": peak})
-        slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0]) if len(sizes) > 1 else None
-        records[-1]["exponent"] = slope
-    return records
-
-
-def _scikit(cls: Any, points: np.ndarray, starts: int) -> float:
-    return float(cls(NUM_CLUSTERS, n_init=starts, random_state=0).fit(points).inertia_)
-
-
-def _points(size: int) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    centres = rng.random((64, 2))
-    return centres[rng.integers(64, size=size)] + 0.05 * rng.standard_normal((size, 2))
 
 
 def elsewhere() -> list[dict[str, Any]]:
@@ -151,9 +112,9 @@ def _uneven(features: int, rng: torch.Generator) -> list[torch.Tensor]:
     return task.sample(20, 300, rng=rng).unpack()
 
 
-def measure(repeats: int = 3, sizes: tuple[int, ...] = SIZES) -> list[dict[str, Any]]:
+def measure(repeats: int = 3) -> list[dict[str, Any]]:
     """Everything about k-means, as flat records."""
-    return training(repeats) + solving(repeats, sizes) + elsewhere()
+    return training(repeats) + elsewhere()
 
 
 def show(records: list[dict[str, Any]]) -> None:
@@ -171,13 +132,12 @@ def show(records: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print records and nothing else")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    records = measure(options.repeats, tuple(options.sizes))
+    records = measure(options.repeats)
     if options.json:
         print(json.dumps(records))
     else:

@@ -190,6 +190,21 @@ def test_never_costs_more_and_never_empties_a_cluster(
         assert found.unique().tolist() == list(range(k))
 
 
+@pytest.mark.parametrize("decimals", [1, 4])
+def test_what_kicks_make_worse_is_not_kept(decimals: int) -> None:
+    sets = scattered(*[200] * 6, seed=4)
+    sets = sets.with_items(sets.items.round(decimals=decimals))
+    labels, counts = labels_in(20, 200).repeat(6), torch.full((6,), 20)
+    how = (sets.items, torch.ones(1_200), sets.sizes, labels, counts, ExchangeMerge())
+    plain, kicked, often = (exchanged(*how, kicks=kicks) for kicks in (0, 2, 4))
+    assert (cost_of(sets, kicked) <= cost_of(sets, plain) + 1e-5).all()
+    assert (cost_of(sets, often) <= cost_of(sets, kicked) + 1e-5).all()
+    assert cost_of(sets, kicked).sum() < 0.999 * cost_of(sets, plain).sum()
+    assert torch.equal(exchanged(*how, kicks=2), kicked)
+    for found in sets.unpack(often):
+        assert found.unique().tolist() == list(range(20))
+
+
 @pytest.mark.parametrize("per_cluster", [3, 1_000])
 def test_a_sample_serves_where_clusters_are_plain(per_cluster: int) -> None:
     rng = torch.Generator().manual_seed(0)

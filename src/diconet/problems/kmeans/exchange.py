@@ -32,11 +32,11 @@ _USUAL = (0.4, -0.6)
 """Log of what exchanges realise over what is seen at little cost, as it is on the whole."""
 
 _COSTS_PER_NUMBER = 100
-_KICKS = 2
+KICKS = 2
 """How often clusters are exchanged at the root come what may."""
 
 _KICKED = 6
-"""One in this many is, and one more."""
+"""One in this many is at first, then half as many, and one more."""
 
 _LEVELS_APART = 3
 """Halves are put right at every third level; in between, their clusters are handed on."""
@@ -152,7 +152,7 @@ class ExchangeMerge(nn.Module):
             sizes = torch.bincount(owner, minlength=len(level.inner))
             points, mass, number = level.roots.items[rows], below.weights[rows], first + second
             if level.number % _LEVELS_APART == 0:
-                kicks = 0 if level.number else _KICKS
+                kicks = 0 if level.number else KICKS
                 joined = exchanged(points, mass, sizes, joined, number, self, kicks=kicks)
             labels[rows] = joined
         return replace(below, labels=labels, counts=counts, sample=sample)
@@ -216,16 +216,16 @@ def exchanged(
     def work(node: int) -> None:
         low, high, k = offsets[node], offsets[node + 1], number[node]
         if high - low > 1 and k > 1:
-            start, most = better[low:high].copy(), -np.inf
-            for kick in range(1 + kicks):
+            start, most, tries = better[low:high].copy(), -np.inf, int(merge.tries * k)
+            times = kicks if tries > 0 and k > 2 else 0
+            for kick in range(1 + times):
                 known = arrays_of(x[low:high], start, k)
-                tries = int(merge.tries * k)
                 exchange_node(x[low:high], w[low:high], *known, merge.rounds, tries, *net)
                 explained = _explained(known[2])
                 if explained > most:
                     better[low:high], most, best = known[0][LABEL], explained, known
-                if kick < kicks:
-                    start = kicked(best, 1 + k // _KICKED)
+                if kick < times:
+                    start = kicked(best, 1 + k // (_KICKED << kick))
 
     in_parts(work, range(len(number)), work=x.size * _COSTS_PER_NUMBER)
     return from_host(better, labels)

@@ -19,7 +19,7 @@ from diconet.nets.graph_split import GraphSplit
 from diconet.nets.softmax_labels import SoftmaxLabels
 from diconet.problems.kmeans import references
 from diconet.problems.kmeans.clusters import cost_of
-from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
+from diconet.problems.kmeans.exchange import KICKS, ExchangeMerge, exchanged
 from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points
 from diconet.problems.networks import if_there, shipped
 from diconet.problems.table import cells
@@ -119,7 +119,9 @@ def one_start(row: str) -> Ways:
     def label(sets: SetBatch) -> dict[str, Tensor]:
         labels = references.lloyd(sets, restarts=1)
         counts, ones = sets.context[:, 0].long(), torch.ones(sets.num_items)
-        better = exchanged(sets.items, ones, sets.sizes, labels, counts, ExchangeMerge())
+        merge = ExchangeMerge()
+        how = (sets.items, ones, sets.sizes, labels, counts, merge)
+        better = exchanged(*how, kicks=KICKS)
         return {row: labels, row + EXCHANGE: better}
 
     return label
