@@ -33,6 +33,8 @@ _CHEAP = 1_000_000
 _FINE = 1e-5
 """Points typically closer than this, where the farthest is at one, need double precision."""
 
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+
 _NEIGHBOURHOOD, _COLUMNS = 128, 16
 """How many points, and how many of their columns, say how close points lie."""
 
@@ -324,6 +326,7 @@ class _Frame:
     def apart(self, labels: Labels, k: int) -> float:
         """The same of the points around zero."""
         gaps = self.x - self._means(labels, k)[labels]
+        gaps[np.abs(gaps) < _ROUNDING] = 0  # so that equal points cost nothing, however far out
         return float(np.einsum("ij,ij,i->", gaps, gaps, self.weights))
 
     def _means(self, labels: Labels, k: int) -> np.ndarray:
