@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from diconet.problems.hull.sieve import may_be_corners
 from diconet.problems.hull.triples import TripleMerge
 from diconet.problems.inputs import as_points, check_seed, is_many, tree_seeds
 from diconet.problems.networks import as_network
-from diconet.problems.solution import Model, Partitions, Solution, labels_of
+from diconet.problems.progress import tell
+from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,11 +57,12 @@ class Hull(Solution):
             "indices": self.indices.tolist(),
         }
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The corners in order, with their coordinates."""
-        yield "index", "x", "y"
-        for index in self.indices.tolist():
-            yield index, *self.points[index].tolist()
+    def item_columns(self) -> dict[str, np.ndarray]:
+        return {"x": self.points[:, 0], "y": self.points[:, 1]}
+
+    def answer_columns(self) -> dict[str, Any]:
+        """Where along the hull each point is a corner, counted from 0; nothing if it is none."""
+        return {"corner": numbered(self.indices, len(self.points))}
 
     def title(self) -> str:
         return "convex hull"
@@ -105,12 +107,14 @@ def convex_hull(
     given = [as_points(array, "points", columns=2) for array in (points if many else [points])]
     network = as_network(PROBLEM, model, device)
     clouds = [_Cloud.of(array, network, device) for array in given]
+    tell("dividing and merging")
     found = _solve(clouds, network, check_seed(seed), device)
+    tell("proving")
     hulls = [
         _certified(cloud, *answer, repair, model)
         for cloud, answer in zip(clouds, found, strict=True)
     ]
-    return hulls if many else hulls[0]
+    return handed_back(hulls, points, many)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,7 +26,11 @@ from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, OfWeight
 from diconet.problems.kmeans.lloyd import Settled, lloyd
 from diconet.problems.kmeans.problem import PROBLEM
 from diconet.problems.networks import as_network
-from diconet.problems.solution import Model, Solution, labels_of
+from diconet.problems.progress import tell
+from diconet.problems.solution import Model, Solution, handed_back, labels_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CHEAP = 1_000_000
 
@@ -65,34 +69,52 @@ class Clusters(Solution):
         apart = _apart(x, self.labels, len(self.centers), self.weights)
         kept = 1 - apart / whole if whole > 0 else 1.0
         text = f"{len(self.centers)} clusters, {100 * kept:.1f}% of the variance explained"
-        if self.points.size * len(self.centers) > _CHEAP:
-            return text
+        if not self._is_cheap:
+            return f"{text}, {self.note()}"
         return f"{text}, cost of k-means++: {self.reference:.6g}"
+
+    @property
+    def _is_cheap(self) -> bool:
+        return self.points.size * len(self.centers) <= _CHEAP
+
+    def note(self) -> str | None:
+        """Why k-means++ was not run beside it, where it was not."""
+        if self._is_cheap:
+            return None
+        return "cost of k-means++ left out, for it would take long: ask for .reference"
 
     @cached_property
     def reference(self) -> float:
         """The cost of scikit-learn's Lloyd: the best of 10 k-means++ starts, run when asked for."""
         from diconet.problems.kmeans.references import best_of_ten
 
+        tell("running k-means++ to compare")
         frame = _Frame.of(self.points, self.weights)
         labels = best_of_ten(frame.x, len(self.centers), self.weights)
         return frame.cost(labels, int(labels.max()) + 1)
 
     def record(self) -> dict[str, Any]:
         """Points, cost beside that of k-means++ where it is cheap to know, clusters and labels."""
-        cheap = self.points.size * len(self.centers) <= _CHEAP
         return {
             "points": len(self.points),
             "value": self.value,
-            "k-means++": self.reference if cheap else None,
+            "k-means++": self.reference if self._is_cheap else None,
             "clusters": len(self.centers),
             "labels": self.labels.tolist(),
         }
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The label of every point."""
-        yield "index", "label"
-        yield from enumerate(self.labels.tolist())
+    def item_columns(self) -> dict[str, np.ndarray]:
+        return {f"x{i + 1}": column for i, column in enumerate(self.points.T)}
+
+    def answer_columns(self) -> dict[str, Any]:
+        """The cluster of every point."""
+        return {"label": self.labels}
+
+    def more_tables(self) -> dict[str, pd.DataFrame]:
+        """The centres."""
+        import pandas as pd
+
+        return {"centers": pd.DataFrame(self.centers, columns=list(self.item_columns()))}
 
     def title(self) -> str:
         return "k-means"
@@ -144,8 +166,10 @@ def kmeans(
         torch.tensor(counts, dtype=torch.float32, device=device)[:, None],
     )
     seeds = tree_seeds(seed, len(sets), device)
+    tell("dividing")
     with torch.inference_mode():
         tree = clusters_tree(network, sets, seeds)
+        tell("merging, then Lloyd's rounds")
         settled = _settled(sets, tree, frames, _merge_of(network) if exchange else None, lloyd)
     found = [
         frame.clusters(one, count, partitions, model)
@@ -153,7 +177,7 @@ def kmeans(
             frames, settled, counts, labels_of(tree), strict=True
         )
     ]
-    return found if many else found[0]
+    return handed_back(found, points, many)
 
 
 def clusters_tree(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ from diconet.problems.knapsack.problem import PROBLEM
 from diconet.problems.knapsack.repair import CoreSplit
 from diconet.problems.knapsack.search import Hunt, run
 from diconet.problems.networks import as_network
-from diconet.problems.solution import Partitions, Solution
+from diconet.problems.progress import tell
+from diconet.problems.solution import Partitions, Solution, handed_back
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,11 +83,12 @@ class Packing(Solution):
             "chosen": self.chosen.tolist(),
         }
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The chosen items, with their values and weights."""
-        yield "index", "value", "weight"
-        for index in self.chosen.tolist():
-            yield index, float(self.values[index]), float(self.weights[index])
+    def item_columns(self) -> dict[str, np.ndarray]:
+        return {"value": self.values, "weight": self.weights}
+
+    def answer_columns(self) -> dict[str, Any]:
+        """1 for every item that is chosen, 0 for the others."""
+        return {"chosen": np.isin(np.arange(len(self.values)), self.chosen).astype(int)}
 
     def title(self) -> str:
         return "knapsack"
@@ -144,10 +146,11 @@ def knapsack(
     seed = check_seed(seed)
     packings: list[Packing] = []
     for first in range(0, len(instances), _INSTANCES_AT_ONCE):
+        tell(f"dividing and merging: {first} of {len(instances)} packed")
         part = instances[first : first + _INSTANCES_AT_ONCE]
         packings += _solve(part, network, seed, device)
     packings = [replace(packing, model=model) for packing in packings]
-    return packings if many else packings[0]
+    return handed_back(packings, values, many)
 
 
 def _read_many(values: Any, weights: Any, capacity: Any) -> list[Instance]:

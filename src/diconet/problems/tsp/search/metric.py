@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, no_type_check
+from typing import Literal, get_args, no_type_check
 
 import numpy as np
 from numba import njit
 
-Kind = Literal["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO"]
-_CODES = {"euclidean": 0, "EUC_2D": 1, "CEIL_2D": 2, "ATT": 3, "GEO": 4}
+Kind = Literal["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO", "haversine"]
+_CODES = {kind: code for code, kind in enumerate(get_args(Kind))}
+_EARTH = 6371.0088
+"""The mean radius of the Earth in kilometres."""
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """Cities and how far apart they are: Euclidean, or whole numbers by the rules of TSPLIB."""
+    """Cities and how far apart they are.
+
+    Euclidean, whole numbers by the rules of TSPLIB, or kilometres on the globe ("haversine", from
+    latitude and longitude in degrees).
+    """
 
     xy: np.ndarray
     code: int
@@ -27,7 +33,14 @@ class Metric:
             known = ", ".join(_CODES)
             raise ValueError(f"metric must be one of {known}; got {kind!r}.")
         cities = np.ascontiguousarray(cities, dtype=np.float64)
-        return cls(_radians(cities) if kind == "GEO" else cities, _CODES[kind])
+        if kind in ("GEO", "haversine"):
+            cities = _radians(cities) if kind == "GEO" else np.radians(cities)
+        return cls(cities, _CODES[kind])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all distances are whole numbers."""
+        return self.code not in (0, 5)
 
     def __len__(self) -> int:
         return len(self.xy)
@@ -51,6 +64,9 @@ def distance(xy, code, i, j):
     dy = xy[i, 1] - xy[j, 1]
     if code == 0:
         return math.sqrt(dx * dx + dy * dy)
+    if code == 5:
+        h = math.sin(dx / 2) ** 2 + math.cos(xy[i, 0]) * math.cos(xy[j, 0]) * math.sin(dy / 2) ** 2
+        return 2 * _EARTH * math.asin(min(1.0, math.sqrt(h)))
     return _by_rule(dx, dy, xy[i, 0] + xy[j, 0], code)
 
 
