@@ -180,17 +180,23 @@ class Table:
 
     def _hint(self, cell: Any, column: str) -> str:
         """What to type for a cell that is none of ours."""
-        text = str(cell).strip()
-        if self.decimal is None and re.fullmatch(r"[+-]?\d+,\d+|[+-]?\d{1,3}(\.\d{3})+,\d+", text):
-            return ": if that is a decimal comma, add --decimal ,"
-        if self.decimal is None and re.fullmatch(
-            "[+-]?\\d{1,3}([ ,'\u2019]\\d{3})+(\\.\\d*)?", text
-        ):
-            return ": if that groups thousands, add --decimal ."
+        if self.decimal is None and (sign := _decimal_sign(str(cell).strip(), self.mark)):
+            return f": add --decimal {sign} if that is 1.234,5 or 1,234.5 for 1234.5"
         others = [one for one in self.columns if one != column and not self._is_text(one)]
         if others and self._is_text(column):
             return f": --columns {self.typed(others)} leaves the column out"
         return ""
+
+
+def _decimal_sign(cell: str, mark: str) -> str | None:
+    """The sign before the decimals of a number as people write it; None if it is none."""
+    signs = (".", ",") if mark == "," else (",", ".")  # a comma between cells is not a decimal one
+    for sign in signs:
+        group = "," if sign == "." else "."
+        pattern = rf"[+-]?(\d+|\d{{1,3}}([ '\u2019{group}]\d{{3}})+)(\{sign}\d*)?"
+        if re.fullmatch(pattern, cell):
+            return sign
+    return None
 
 
 def stem(name: str) -> str:

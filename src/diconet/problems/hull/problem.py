@@ -37,7 +37,7 @@ class HullProblem(Problem):
     def solve(self, instances: Instances, **options: Any) -> list[Solution]:
         from diconet.problems.hull.solve import convex_hull
 
-        return list(convex_hull(instances.data, **options))  # type: ignore[arg-type]
+        return list(convex_hull(instances.data, **options))
 
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.nets.pointer import PointerMerge

@@ -52,7 +52,8 @@ class KMeansProblem(Problem):
 
         k = options.pop("k", None)
         k = instances.given.get("k") if k is None else k
-        return list(kmeans(instances.data, k, **options))  # type: ignore[arg-type]
+        found: Any = kmeans(instances.data, k, **options)
+        return list(found)
 
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.nets.graph_split import GraphSplit

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import torch
@@ -20,7 +20,15 @@ from diconet.nets.graph_split import GraphSplit
 from diconet.nets.sweep import SweepSplit
 from diconet.plot.levels import planar
 from diconet.plot.stages import Labels, Stage, chosen_levels, relabelled
-from diconet.problems.inputs import as_points, check_count, check_seed, is_many, tree_seeds
+from diconet.problems.inputs import (
+    ManyPoints,
+    Points,
+    as_points,
+    check_count,
+    check_seed,
+    is_many,
+    tree_seeds,
+)
 from diconet.problems.kmeans.budget import SharedBudget
 from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, OfWeighted, as_array
 from diconet.problems.kmeans.lloyd import Settled, lloyd
@@ -132,6 +140,30 @@ class Clusters(Solution):
         return [*down, Stage("answer", final, marks=self.answer_stage().marks)]
 
 
+@overload
+def kmeans(
+    points: Points,
+    k: int,
+    *,
+    lloyd: int = 300,
+    exchange: bool = True,
+    sample_weight: Any = None,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Clusters: ...
+@overload
+def kmeans(
+    points: ManyPoints,
+    k: int | Sequence[int] | np.ndarray,
+    *,
+    lloyd: int = 300,
+    exchange: bool = True,
+    sample_weight: Any = None,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> list[Clusters]: ...
 def kmeans(
     points: Any,
     k: int | Sequence[int] | np.ndarray,
@@ -143,13 +175,28 @@ def kmeans(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Clusters | list[Clusters]:
-    """Parts (n, d) points into k clusters, or each of several such arrays (solved as one batch).
+    """Parts points into k clusters, so that they lie close to the mean of their own.
 
     A network cuts the points in two, and the parts again, until there are k. On the way back up,
-    clusters are put right where two halves meet (`ExchangeMerge`), and then come at most `lloyd`
-    rounds of Lloyd's algorithm (`exchange=False, lloyd=0` for the leaves of the tree as they are).
-    `k` may be a list, one number per array, and so may `sample_weight`: how much each point counts.
-    `seed` draws the network's cuts at random instead of taking the likeliest.
+    clusters are put right where two halves meet (`ExchangeMerge`).
+
+    Args:
+        points: An (n, d) array, list, tensor or DataFrame; or a list of these, solved as one batch.
+        k: The number of clusters; for a list of point sets, one number or one each.
+        lloyd: The most rounds of Lloyd's algorithm in the end.
+        exchange: Whether clusters are put right on the way up; with False and `lloyd=0`, the
+            answer is the leaves of the tree as they are.
+        sample_weight: How much each point counts; for a list of point sets, one array each.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
+            default one if None.
+        seed: Draws the network's cuts at random; None takes the likeliest.
+        device: Where the network works, such as "cuda".
+
+    Returns:
+        The clusters, or a list of them for a list of point sets.
+
+    >>> kmeans([[0, 0], [9, 9], [0, 1], [9, 8]], k=2).labels.tolist()
+    [0, 1, 0, 1]
     """
     many = is_many(points, dims=2)
     arrays = [as_points(array, "points") for array in (points if many else [points])]

@@ -74,7 +74,7 @@ class KnapsackProblem(Problem):
         capacity = options.pop("capacity", None)
         capacity = instances.given.get("capacity", capacity)
         values, weights = ([one[side] for one in instances.data] for side in (0, 1))
-        return list(knapsack(values, weights, capacity, **options))  # type: ignore[arg-type]
+        return list(knapsack(values, weights, capacity, **options))
 
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.problems.knapsack.pack import PackMerge

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from diconet.core.noise import mix, seeds_from
 from diconet.core.sets import SetBatch
 from diconet.plot.stages import LEFT as NOT_TAKEN
 from diconet.plot.stages import Stage
-from diconet.problems.inputs import check_seed, is_many
+from diconet.problems.inputs import ManyNumbers, Numbers, check_seed, is_many
 from diconet.problems.knapsack.greedy import by_ratio, greedy_fill
 from diconet.problems.knapsack.instance import ITEM_BITS, Instance, Rounded
 from diconet.problems.knapsack.prices import Prices
@@ -118,6 +118,26 @@ class Packing(Solution):
         add_legend(figure, axes)
 
 
+@overload
+def knapsack(
+    values: Numbers,
+    weights: Numbers,
+    capacity: float,
+    *,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Packing: ...
+@overload
+def knapsack(
+    values: ManyNumbers,
+    weights: ManyNumbers,
+    capacity: float | Numbers,
+    *,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> list[Packing]: ...
 def knapsack(
     values: Any,
     weights: Any,
@@ -129,10 +149,20 @@ def knapsack(
 ) -> Packing | list[Packing]:
     """The items to take so that they are worth most and weigh at most `capacity` together.
 
-    Or the items of each of several knapsacks (lists of arrays, and one capacity or one each),
-    solved as one batch. Sums are exact on the numbers given, be they floats, integers of any size,
-    fractions or decimals, so the capacity is never exceeded, not even by rounding. The `seed`
-    decides how equal items are divided; most answers are proven optimal, whatever it is.
+    Sums are exact on the numbers given, be they floats, integers of any size, fractions or
+    decimals, so the capacity is never exceeded, not even by rounding.
+
+    Args:
+        values: What each item is worth: n numbers; or a list of such, solved as one batch.
+        weights: What each item weighs: as many numbers as values.
+        capacity: What the chosen items may weigh together; for a list, one number or one each.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
+            default one if None.
+        seed: Decides how equal items are divided; most answers are proven optimal whatever it is.
+        device: Where the network works, such as "cuda".
+
+    Returns:
+        The packing, or a list of packings for a list of knapsacks.
 
     >>> knapsack([10, 6, 8, 1], [4, 2, 4, 1], 7).chosen.tolist()
     [0, 1, 3]

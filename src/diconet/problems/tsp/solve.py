@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
 import torch
@@ -16,7 +17,15 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, grow
 from diconet.nets.axes import AcrossSplit
 from diconet.plot.stages import Stage
-from diconet.problems.inputs import as_points, check_amount, check_seed, is_many, tree_seeds
+from diconet.problems.inputs import (
+    ManyPoints,
+    Points,
+    as_points,
+    check_amount,
+    check_seed,
+    is_many,
+    tree_seeds,
+)
 from diconet.problems.networks import as_network
 from diconet.problems.progress import tell
 from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
@@ -131,6 +140,30 @@ class Tour(Solution):
         return Stage(title, parts, [(n, rows[tour.tour]) for n, rows, tour in ways])
 
 
+@overload
+def tsp(
+    cities: Points | TspInstance,
+    *,
+    refine: str = "lk",
+    kicks: float | None = None,
+    seconds: float | None = None,
+    metric: str = "euclidean",
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Tour: ...
+@overload
+def tsp(
+    cities: ManyPoints | Sequence[TspInstance],
+    *,
+    refine: str = "lk",
+    kicks: float | None = None,
+    seconds: float | None = None,
+    metric: str = "euclidean",
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> list[Tour]: ...
 def tsp(
     cities: Any,
     *,
@@ -142,14 +175,31 @@ def tsp(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Tour | list[Tour]:
-    """A short round trip through (n, 2) cities, or through each of several such arrays.
+    """A short round trip through cities.
 
     A network says which edges belong to the tour. Taken best first, they make a tour to begin with,
-    and the likeliest are what the search looks at. `refine` shortens it: "none", "2opt" (moves of
-    two and three edges until none helps), or "lk" (Lin-Kernighan chains, then `kicks` per city, or
-    as many as fit into `seconds` for each instance). Above 3,000 cities the search goes through a
-    tree of parts. A `TspInstance` read from a file brings its own metric. `seed` varies trees and
-    kicks.
+    and the likeliest are what the search looks at. Above 3,000 cities the search goes through a
+    tree of parts.
+
+    Args:
+        cities: An (n, 2) array, list, tensor or DataFrame; or a list of these. A `TspInstance` read
+            from a file brings its own metric.
+        refine: How the tour is shortened: "none", "2opt" (moves of two and three edges until none
+            helps) or "lk" (Lin-Kernighan chains, then kicks).
+        kicks: Tries per city for "lk".
+        seconds: Time per instance for "lk", in place of `kicks`.
+        metric: "euclidean", "haversine" (kilometres between latitudes and longitudes in degrees) or
+            a rule of TSPLIB: "EUC_2D", "CEIL_2D", "ATT", "GEO".
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
+            default one if None.
+        seed: Varies trees and kicks.
+        device: Where the network works, such as "cuda".
+
+    Returns:
+        The tour, or a list of tours for a list of maps.
+
+    >>> tsp([[0, 0], [3, 4], [0, 4], [3, 0]]).tour.tolist()
+    [0, 2, 1, 3]
     """
     start = time.monotonic()
     _check_search(refine, metric, kicks, seconds)
