@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from diconet.core.host import to_host
 from diconet.core.noise import seeds_from
 
 
+@runtime_checkable
 class HasArray(Protocol):
     """An array, a tensor, a DataFrame or a Series."""
 

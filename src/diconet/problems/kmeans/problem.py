@@ -50,7 +50,7 @@ class KMeansProblem(Problem):
     def solve(self, instances: Instances, **options: Any) -> list[Solution]:
         from diconet.problems.kmeans.solve import kmeans
 
-        k = options.pop("k", None)
+        k: Any = options.pop("k", None)
         k = instances.given.get("k") if k is None else k
         found: Any = kmeans(instances.data, k, **options)
         return list(found)
