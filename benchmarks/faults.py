@@ -1,9 +1,10 @@
-"""A run that is killed at random moments, again and again, ends with the very same weights.
+"""A run that is killed at random moments or finds the disk full ends with the very same weights.
 
 python benchmarks/faults.py [--kills N] [--seed S] [--json]
 
 A small training run is killed (SIGKILL) at a random moment and started again, N times in all; each
-time it goes on it may be killed once more. What it has learned in the end is compared bit for bit
+time it goes on it may be killed once more, and once it may write no file of more than a few
+bytes, as on a full disk. What it has learned in the end is compared bit for bit
 with a run that nobody disturbed. It ends with 1 if any differs, or leaves files behind.
 """
 
@@ -13,9 +14,12 @@ import argparse
 import json
 import multiprocessing
 import os
+import resource
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,7 +33,7 @@ from diconet.nets.pointer import PointerMerge
 from diconet.nets.set_split import SetSplit
 from diconet.problems.hull.task import HullTask
 
-STEPS = 40
+STEPS = 24
 
 
 def small_run(folder: Path) -> None:
@@ -37,18 +41,38 @@ def small_run(folder: Path) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = DiCoNet(SetSplit(2), PointerMerge(2, 16), Growth(halve_to=5.0))
-    small = TrainConfig(
-        steps=STEPS, batch_size=8, tree_samples=2, min_size=5, max_size=14, checkpoint_every=2
-    )
+    sizes = {"batch_size": 8, "tree_samples": 2, "min_size": 5, "max_size": 14}
+    small = TrainConfig(steps=STEPS, log_every=1, checkpoint_every=2, **sizes)
     task = HullTask()
     train(model, task, small, oracle=task.oracle, run=folder, quiet=True)
 
 
-def started(folder: Path) -> multiprocessing.process.BaseProcess:
+def started(
+    folder: Path, work: Callable[[Path], None] = small_run
+) -> multiprocessing.process.BaseProcess:
     """The run in a process of its own, which need not import anything again."""
-    process = multiprocessing.get_context("fork").Process(target=small_run, args=(folder,))
+    process = multiprocessing.get_context("fork").Process(target=work, args=(folder,))
     process.start()
     return process
+
+
+def starved_run(folder: Path) -> None:
+    """The run where no file can be written to the end; it must fail, and only with an OSError."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+    try:
+        small_run(folder)
+    except OSError:
+        os._exit(3)
+
+
+def survives_a_full_disk(folder: Path) -> bool:
+    """Whether a run that cannot write says so, and leaves what was there as it was."""
+    kept = folder / "checkpoint.pt"
+    before = kept.read_bytes() if kept.exists() else b""
+    process = started(folder, starved_run)
+    process.join()
+    return process.exitcode == 3 and (kept.read_bytes() if kept.exists() else b"") == before
 
 
 def killed_until_done(folder: Path, kills: int, seconds: float, rng: Random) -> list[int]:
@@ -63,6 +87,7 @@ def killed_until_done(folder: Path, kills: int, seconds: float, rng: Random) -> 
         process.join()
         there = folder / "checkpoint.pt"
         kept.append(int(torch.load(there, weights_only=True)["step"]) if there.exists() else 0)
+    assert not kept or survives_a_full_disk(folder)
     last = started(folder)
     last.join()
     assert last.exitcode == 0

@@ -53,7 +53,7 @@ API = [
     ("hull", ([],), r"points must have shape \(n, 2\); got \(0,\)"),
     ("hull", (np.zeros((0, 2)),), "points must hold at least 1 rows; got 0"),
     ("hull", ([["a", "b"]],), "points must be numbers; got list"),
-    ("hull", (None,), "points must be numbers; got NoneType"),
+    ("hull", (None,), "points must be an array or a list; got None"),
     ("hull", (np.array([[1j, 2]]),), "points must be numbers; got ndarray"),
     ("hull", ([[0, 0], [1]],), "points must be numbers; got list"),
     ("kmeans", (SQUARE, 5), "k must be at most the number of points, 4; got 5"),

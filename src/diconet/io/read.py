@@ -53,9 +53,10 @@ def _from_csv(source: Source, decimal: str | None) -> list[Table]:
     rows = source.text.splitlines()
     rows = ["" if row.lstrip().startswith("#") else row for row in rows]  # lines keep their numbers
     top = [row for row in rows[:1_000] if row.strip()][:5]
-    mark = next((m for m in _MARKS if m != decimal and all(m in row for row in top)), None)
     if not top:
         raise ValueError(f"FILE must hold at least one row of numbers; {source.name} has none.")
+    marks = [m for m in _MARKS if m != decimal and m in top[0]]
+    mark = next((m for m in marks if all(m in row for row in top)), next(iter(marks), None))
     how: dict[str, Any] = {"dtype": object, "keep_default_na": False, "skipinitialspace": True}
     try:
         found = pd.read_csv(io.StringIO("\n".join(rows)), sep=mark or r"\s+", header=None, **how)
@@ -94,7 +95,9 @@ def _headed(
     name: str, found: pd.DataFrame, decimal: str | None, mark: str, lines: Sequence[int]
 ) -> Table:
     """A table whose first row holds the names, if none of its cells is a number; no empty rows."""
-    blank = np.array([not any(str(c or "").strip() for c in row) for row in found.to_numpy()])
+    blank = np.array(
+        [all(c is None or not str(c).strip() for c in row) for row in found.to_numpy()]
+    )
     found, lines = found[~blank], [n for n, gone in zip(lines, blank, strict=True) if not gone]
     table = Table(name, found, decimal=decimal, mark=mark)
     named = len(found) > 0 and not any(table.is_number(cell) for cell in found.iloc[0])
@@ -260,7 +263,10 @@ def _of_object(name: str, content: Mapping[str, Any]) -> list[Table]:
 
 
 def _plain_table(name: str, rows: Any) -> Table:
-    """Rows as lists, or as flat records with names."""
+    """Rows as lists, or as flat records with names; what is missing of a row is None."""
+    if isinstance(rows, list) and isinstance(rows[0], list):
+        width = max(map(len, rows))
+        rows = [[*row, *[None] * (width - len(row))] for row in rows]
     frame = pd.DataFrame(rows, dtype=_kind(rows))
     named = isinstance(rows, list) and isinstance(rows[0], dict)
     names = frame.columns if named else [f"column{i + 1}" for i in range(frame.shape[1])]

@@ -175,16 +175,13 @@ class Table:
         what = "nothing" if cell is None or cell is pd.NA else repr(cell)
         raise ValueError(
             f"every cell must be a number; {self.name} has {what} in {where}{under}"
-            f"{self._hint(cell, column)}."
+            f"{self._hint(cell)}."
         )
 
-    def _hint(self, cell: Any, column: str) -> str:
+    def _hint(self, cell: Any) -> str:
         """What to type for a cell that is none of ours."""
         if self.decimal is None and (sign := _decimal_sign(str(cell).strip(), self.mark)):
             return f": add --decimal {sign} if that is 1.234,5 or 1,234.5 for 1234.5"
-        others = [one for one in self.columns if one != column and not self._is_text(one)]
-        if others and self._is_text(column):
-            return f": --columns {self.typed(others)} leaves the column out"
         return ""
 
 

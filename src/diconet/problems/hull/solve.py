@@ -127,7 +127,7 @@ def convex_hull(
     Returns:
         The hull, or a list of hulls for a list of point sets.
 
-    >>> convex_hull([[0, 0], [4, 0], [1, 1], [4, 3]]).indices.tolist()
+    >>> convex_hull([[0, 0], [4, 0], [1, 1], [0, 4]]).indices.tolist()
     [0, 1, 3]
     """
     many = is_many(points, dims=2)
