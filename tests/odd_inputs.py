@@ -285,9 +285,9 @@ def _check_kmeans(case: Case, found: Any) -> str | None:
         mass = weights[own].sum()
         mean = (points[own] * weights[own][:, None]).sum(0) / mass if mass else points[own].mean(0)
         cost += (np.square(points[own] - mean).sum(1) * weights[own]).sum()
-    size = float(np.abs(points).max())
-    slack = 1e-6 * float(cost) + len(points) * (1e-13 * size) ** 2
-    return None if abs(float(cost) - found.value) <= slack else f"cost {found.value} for {cost}"
+    size = np.abs(points).max()
+    slack = LONG(1e-6) * cost + len(points) * (LONG(1e-13) * size) ** 2
+    return None if abs(cost - LONG(found.value)) <= slack else f"cost {found.value} for {cost}"
 
 
 def _check_knapsack(case: Case, found: Any) -> str | None:

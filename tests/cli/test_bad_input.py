@@ -226,7 +226,8 @@ FILES = [
     ("hull", "a.csv", "x,y\n0,nan\n", [], r"points must be finite; got nan at \(0, 1\)"),
     ("hull", "a.csv", "0,0\n1,inf\n", [], r"points must be finite; got inf at \(1, 1\)"),
     ("hull", "a.csv", "0,0,1\n1,2,3\n", [], "columns must be 2; .* such as --columns 1,2"),
-    ("hull", "a.csv", "0,0\n1\n", [], "every row must have 2 cells .*; a.csv has 1 in line 2"),
+    ("hull", "a.csv", "0,0\n1\n", [], "every cell must be a number; a.csv has '' in line 2"),
+    ("hull", "a.csv", "0,0\n1,2,3\n", [], "every row must have 2 cells .* has 3 in line 2"),
     ("hull", "a.csv", "x,y\n0,zero\n", [], "every cell must be a number; a.csv has 'zero' in line"),
     ("hull", "a.csv", "x,y\n0,\n", [], "every cell must be a number; a.csv has '' in line 2"),
     (

@@ -44,7 +44,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.metavar == "TASK":
             action.complete = tasks  # type: ignore[attr-defined]
-    preamble = {"bash": f"_diconet_tasks() {{ compgen -W '{names}' -- \"$1\"; }}"}
+    preamble = f"_diconet_tasks() {{ compgen -W '{names}' -- \"$1\"; }}" if shell == "bash" else ""
     found: str = shtab.complete(parser, shell, preamble=preamble)
     return found
 

@@ -65,22 +65,15 @@ def _from_csv(source: Source, decimal: str | None) -> list[Table]:
         if wrong is None:
             reason = str(error).strip().removesuffix(".")
             raise ValueError(f"FILE must be CSV; {source.name}: {reason}.") from None
-        raise ValueError(_ragged(source.name, *wrong.groups())) from None
+        width, line, cells = wrong.groups()
+        raise ValueError(
+            f"every row must have {width} cells like the first; {source.name} has {cells} in line"
+            f" {line}."
+        ) from None
     lines = [number for number, row in enumerate(rows, start=1) if row.strip()]
     if len(lines) != len(found):  # cells of several lines
         lines = list(range(1, len(found) + 1))
-    short = found.isna().any(axis=1).to_numpy()
-    if short.any():
-        row = int(short.argmax())
-        cells = int(found.iloc[row].notna().sum())
-        raise ValueError(_ragged(source.name, found.shape[1], lines[row], cells))
     return [_headed(source.name, found, decimal, mark or " ", lines)]
-
-
-def _ragged(name: str, expected: object, line: object, cells: object) -> str:
-    return (
-        f"every row must have {expected} cells like the first; {name} has {cells} in line {line}."
-    )
 
 
 def _from_xlsx(source: Source, decimal: str | None) -> list[Table]:
