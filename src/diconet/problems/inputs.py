@@ -33,7 +33,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} must be an array or a list; got {kind}.")
     try:
         if isinstance(values, torch.Tensor):
-            values = to_host(values.to_dense().to(_wider(values.dtype)))
+            values = to_host(values)
         if np.iscomplexobj(values):
             raise TypeError("not real")
         array = np.asarray(values, dtype=np.float64, order="C")
@@ -44,11 +44,6 @@ def as_array(values: Any, name: str) -> np.ndarray:
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite; got {array[place]} at {place}.")
     return array
-
-
-def _wider(dtype: torch.dtype) -> torch.dtype:
-    """A type that NumPy has, too."""
-    return torch.float64 if dtype.is_floating_point else dtype
 
 
 def _kind(values: Any) -> str:
