@@ -9,6 +9,7 @@ suite (tests/odd_inputs.py), which runs a few hundred of them. It ends with 1 if
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import sys
 import time
@@ -23,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.odd_inputs import SOLVE, cases, fault
 
 _SHOWN = 5
+_PATIENCE = 60
+"""Seconds that an input may take."""
 
 
 def run(task: str, inputs: int, seed: int) -> tuple[dict[str, Any], list[str]]:
@@ -31,6 +34,7 @@ def run(task: str, inputs: int, seed: int) -> tuple[dict[str, Any], list[str]]:
     shown: list[str] = []
     start = time.process_time()
     for number, case in enumerate(islice(cases(task, seed), inputs)):
+        faulthandler.dump_traceback_later(_PATIENCE, exit=True)  # compiled loops hear no alarm
         found = fault(case)
         if found is None:
             continue

@@ -286,7 +286,7 @@ def _check_kmeans(case: Case, found: Any) -> str | None:
         mean = (points[own] * weights[own][:, None]).sum(0) / mass if mass else points[own].mean(0)
         cost += (np.square(points[own] - mean).sum(1) * weights[own]).sum()
     size = np.abs(points).max()
-    slack = LONG(1e-6) * cost + len(points) * (LONG(1e-13) * size) ** 2
+    slack = LONG(1e-300) + LONG(1e-6) * cost + len(points) * (LONG(1e-13) * size) ** 2
     return None if abs(cost - LONG(found.value)) <= slack else f"cost {found.value} for {cost}"
 
 
