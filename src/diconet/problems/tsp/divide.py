@@ -78,7 +78,7 @@ def searched(
     tour = np.array(tour, dtype=np.int32)
     if len(tour) < 5:
         return tour
-    tiny = _HAIR * max(metric.length(tour), 1e-300)
+    tiny = _HAIR * max(metric.length(tour) / metric.unit, 1e-290)
     if len(tour) <= leaf:
         return _flat(metric, near, tour, budget, seed, tiny)
     # From a poor tour, parts would be full of ways outside that must stay; this takes little time.

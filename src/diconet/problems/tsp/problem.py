@@ -40,7 +40,7 @@ class TspProblem(Problem):
     roles = PLANE
     options = (
         Option("refine", "none, 2opt or lk (default)", one_of("none", "2opt", "lk")),
-        Option("kicks", "tries per city for lk (default: 100; above 3,000 cities 20)", number),
+        Option("kicks", "tries per city for lk (default: 100; above 2,000 cities 20)", number),
         Option("seconds", "time per instance for lk, in place of kicks", number),
         Option("optimum", "the shortest length, if you know it", number),
         Option(

@@ -178,14 +178,14 @@ def tsp(
     """A short round trip through cities.
 
     A network says which edges belong to the tour. Taken best first, they make a tour to begin with,
-    and the likeliest are what the search looks at. Above 3,000 cities the search goes through a
+    and the likeliest are what the search looks at. Above 2,000 cities the search goes through a
     tree of parts.
 
     Args:
         cities: An (n, 2) array, list, tensor or DataFrame; or a list of these. A `TspInstance` read
             from a file brings its own metric.
-        refine: How the tour is shortened: "none", "2opt" (moves of two and three edges until none
-            helps) or "lk" (Lin-Kernighan chains, then kicks).
+        refine: How the tour is shortened: "none", "2opt" (exchanges of edges until none helps) or
+            "lk" (the same, then kicks).
         kicks: Tries per city for "lk".
         seconds: Time per instance for "lk", in place of `kicks`.
         metric: "euclidean", "haversine" (kilometres between latitudes and longitudes in degrees) or
@@ -367,5 +367,10 @@ def _answer(one: _Map, tour: np.ndarray, tree: Partitions, model: Model) -> Tour
     if len(whole) > 2 and whole[-1] < whole[1]:
         whole[1:] = whole[1:][::-1]
     length = Metric.of(one.cities, one.kind).length(whole)
+    if not np.isfinite(length):
+        largest = float(np.abs(one.cities).max())
+        raise ValueError(
+            f"cities must lie near enough to be measured; got coordinates up to {largest:g}."
+        )
     tree = tree.of_items(one.place)
     return Tour(length, tree, one.cities, whole, one.optimum, one.kind, model=model)

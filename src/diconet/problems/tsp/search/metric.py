@@ -21,10 +21,13 @@ class Metric:
 
     Euclidean, whole numbers by the rules of TSPLIB, or kilometres on the globe ("haversine", from
     latitude and longitude in degrees).
+
+    `xy` is in units of `unit`, which is 1 unless squares would leave the range of doubles.
     """
 
     xy: np.ndarray
     code: int
+    unit: float = 1.0
 
     @classmethod
     def of(cls, cities: np.ndarray, kind: str = "euclidean") -> Metric:
@@ -35,7 +38,8 @@ class Metric:
         cities = np.ascontiguousarray(cities, dtype=np.float64)
         if kind in ("GEO", "haversine"):
             cities = _radians(cities) if kind == "GEO" else np.radians(cities)
-        return cls(cities, _CODES[kind])
+        unit = _unit(cities) if kind == "euclidean" else 1.0
+        return cls(cities if unit == 1.0 else cities / unit, _CODES[kind], unit)
 
     @property
     def is_whole(self) -> bool:
@@ -47,7 +51,15 @@ class Metric:
 
     def length(self, tour: np.ndarray) -> float:
         """The length of a round trip."""
-        return float(tour_length(self.xy, self.code, np.asarray(tour, dtype=np.int32)))
+        return self.unit * float(tour_length(self.xy, self.code, np.asarray(tour, dtype=np.int32)))
+
+
+def _unit(cities: np.ndarray) -> float:
+    """1, or a power of two by which very large or very small coordinates can be squared."""
+    largest = float(np.abs(cities).max(initial=0.0))
+    if largest == 0.0 or 1e-140 < largest < 1e140:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 def _radians(cities: np.ndarray) -> np.ndarray:
@@ -73,21 +85,25 @@ def distance(xy, code, i, j):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _by_rule(dx, dy, both, code):
-    """A rule of TSPLIB's; `both` is the sum of the two latitudes."""
+    """A rule of TSPLIB's; `both` is the sum of the two latitudes.
+
+    NumPy's floor and ceil stay floats here; those of `math` become integers, and overflow.
+    """
     if code == 1:
-        return math.floor(math.sqrt(dx * dx + dy * dy) + 0.5)
+        return np.floor(math.sqrt(dx * dx + dy * dy) + 0.5)
     if code == 2:
-        return math.ceil(math.sqrt(dx * dx + dy * dy))
+        return np.ceil(math.sqrt(dx * dx + dy * dy))
     if code == 3:
         exact = math.sqrt((dx * dx + dy * dy) / 10.0)
-        whole = math.floor(exact + 0.5)
+        whole = np.floor(exact + 0.5)
         return whole + 1.0 if whole < exact else whole
     if dx == 0.0 and dy == 0.0:
         return 0.0
     q1 = math.cos(dy)
     q2 = math.cos(dx)
     q3 = math.cos(both)
-    return math.floor(6378.388 * math.acos(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3)) + 1.0)
+    cosine = min(max(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3), -1.0), 1.0)
+    return np.floor(6378.388 * math.acos(cosine) + 1.0)
 
 
 @njit(cache=True, nogil=True)
