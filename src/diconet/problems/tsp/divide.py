@@ -8,7 +8,6 @@ two threads can search at the same time; the answer does not depend on how many 
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -109,9 +108,8 @@ def _flat(
         kicks = 25 * num if few else max(num, 2_000)
     link = np.full((num, 2), -1, dtype=np.int32)
     best, shortest = tour, np.inf
-    for number in itertools.count():
-        if number and (budget.over if budget.deadline is not None else number == starts):
-            return best
+    number = 0
+    while not number or (number < starts if budget.deadline is None else not budget.over):
         rng = np.random.default_rng([seed, number])
         this = rng.permutation(num).astype(np.int32) if few and number else best.copy()
         args = (metric.xy, metric.code, near, link, this, kicks, _WALK, tiny)
@@ -119,6 +117,8 @@ def _flat(
         length = metric.length(this)
         if length < shortest:
             best, shortest = this, length
+        number += 1
+    return best
 
 
 def _seed(*numbers: int) -> np.uint64:
