@@ -76,16 +76,13 @@ def distance(xy, code, i, j):
     dy = xy[i, 1] - xy[j, 1]
     if code == 0:
         return math.sqrt(dx * dx + dy * dy)
-    if code == 5:
-        h = math.sin(dx / 2) ** 2 + math.cos(xy[i, 0]) * math.cos(xy[j, 0]) * math.sin(dy / 2) ** 2
-        return 2 * _EARTH * math.asin(min(1.0, math.sqrt(h)))
-    return _by_rule(dx, dy, xy[i, 0] + xy[j, 0], code)
+    return _by_rule(dx, dy, xy[i, 0], xy[j, 0], code)
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _by_rule(dx, dy, both, code):
-    """A rule of TSPLIB's; `both` is the sum of the two latitudes.
+def _by_rule(dx, dy, here, there, code):
+    """Every other distance; `here` and `there` are latitudes where the rule asks for them.
 
     NumPy's floor and ceil stay floats here; those of `math` become integers, and overflow.
     """
@@ -97,11 +94,14 @@ def _by_rule(dx, dy, both, code):
         exact = math.sqrt((dx * dx + dy * dy) / 10.0)
         whole = np.floor(exact + 0.5)
         return whole + 1.0 if whole < exact else whole
+    if code == 5:
+        h = math.sin(dx / 2) ** 2 + math.cos(here) * math.cos(there) * math.sin(dy / 2) ** 2
+        return 2 * _EARTH * math.asin(min(1.0, math.sqrt(h)))
     if dx == 0.0 and dy == 0.0:
         return 0.0
     q1 = math.cos(dy)
     q2 = math.cos(dx)
-    q3 = math.cos(both)
+    q3 = math.cos(here + there)
     cosine = min(max(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3), -1.0), 1.0)
     return np.floor(6378.388 * math.acos(cosine) + 1.0)
 
