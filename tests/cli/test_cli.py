@@ -97,24 +97,24 @@ def test_a_file_of_several_instances_is_one_batch(
     alone = diconet.kmeans(clouds[1], 2, model=weights["kmeans"])
     assert found[1]["labels"] == alone.labels.tolist()
     rows = out.read_text().splitlines()
-    assert rows[0] == "instance,index,label"
-    assert rows[13] == f"three[1],0,{alone.labels[0]}"
+    assert rows[0] == "instance,column1,column2,label"
+    x, y = clouds[1][0]
+    assert rows[13] == f"three[1],{x},{y},{alone.labels[0]}"
     assert b"<svg" in (tmp_path / "three.svg").read_bytes()
 
 
 def test_out_by_its_ending(
     weights: dict[str, str], points: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("a.csv", "a.json", "a.npy", "a.tour", "a.png"):
+    for name in ("a.csv", "a.npy", "a.tour", "a.png"):
         option = "--plot" if name == "a.png" else "--out"
         command = ["solve", "tsp", points, "--model", weights["tsp"], option, str(tmp_path / name)]
         (record,) = records(capsys, *command)
     tour = record["tour"]
     rows = (tmp_path / "a.csv").read_text().splitlines()
-    assert rows[0] == "city,x,y"
-    assert [int(row.split(",")[0]) for row in rows[1:]] == tour
-    assert float(rows[2].split(",")[1]) == POINTS[tour[1], 0]
-    assert json.loads((tmp_path / "a.json").read_text())[0]["tour"] == tour
+    assert rows[0] == "x,y,order"
+    assert [row.rpartition(",")[0] for row in rows] == Path(points).read_text().splitlines()
+    assert [int(row.split(",")[2]) for row in rows[1:]] == np.argsort(tour).tolist()
     assert np.load(tmp_path / "a.npy").tolist() == tour
     assert read_tour(tmp_path / "a.tour").tolist() == tour
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -234,9 +234,8 @@ def test_what_is_no_number_is_null(
     (tmp_path / "far.csv").write_text("0,0\n1e200,0\n1e200,1e200\n")
     file = str(tmp_path / "far.csv")
     command = ["solve", "hull", file, "--model", weights["hull"]]
-    text = printed(capsys, *command, "--json", "--out", str(tmp_path / "a.json"))
-    for found in (text, (tmp_path / "a.json").read_text()):
-        assert json.loads(found, parse_constant=pytest.fail)[0]["value"] is None
+    text = printed(capsys, *command, "--json")
+    assert json.loads(text, parse_constant=pytest.fail)[0]["value"] is None
     rows = json.loads(json_text([{"a": float("nan"), "b": 1.5, "c": [1], "d": float("-inf")}]))
     assert rows == [{"a": None, "b": 1.5, "c": [1], "d": None}]
 

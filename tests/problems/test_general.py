@@ -118,13 +118,12 @@ def test_each_kind_of_answer(task: Any, name: str, column: str | None, tmp_path:
     record = first.record()
     assert list(record)[-1] == name
     assert record["items"] == 5
-    header, *rows = first.rows()
+    frame = first.frame()
     if column is None:
-        assert (list(header), rows) == (["value"], [(record["value"],)])
+        assert frame.to_dict("list") == {"value": [record["value"]]}
     else:
-        assert list(header) == ["index", column]
-        assert [row[0] for row in rows] == list(range(5))
-        cells = [row[1] for row in rows]
+        assert list(frame.columns) == [*(f"x{i + 1}" for i in range(task.num_features)), column]
+        cells = frame[column].tolist()
         if name in ("labels", "values"):
             assert cells == record[name]
         elif name == "chosen":

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from jaxtyping import TypeCheckError
@@ -147,3 +148,35 @@ def test_a_network_may_be_a_path(tmp_path: Path) -> None:
     by_path = diconet.convex_hull(POINTS, model=path)
     by_name = diconet.convex_hull(POINTS, model=str(path))
     assert np.array_equal(by_path.indices, by_name.indices)
+
+
+ODD: list[tuple[Any, str]] = [
+    (None, "an array or a list; got None"),
+    ((row for row in [[0, 1]]), "an array or a list; got a generator"),
+    ({(0, 1)}, "an array or a list; got a set"),
+    ({"x": [0, 1]}, "an array or a list; got a dict"),
+    (torch.zeros(3, 2, dtype=torch.complex64), "numbers; got .*: not real"),
+    (torch.zeros(3, 2, device="meta"), "numbers; got Tensor"),
+    (pd.DataFrame({"name": ["a", "b"], "x": [0, 1]}), "numbers; got a table with 'name'"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), ODD)
+@pytest.mark.parametrize("answer", ["indices", "labels", "tour", "chosen"])
+def test_what_is_no_array_gets_a_line_of_ours(answer: str, values: Any, message: str) -> None:
+    def pack(values: Any) -> Any:
+        return diconet.knapsack(values, [1, 2, 3], 3, model=NETWORKS["knapsack"]())
+
+    solve = pack if answer == "chosen" else solvers()[answer]
+    with pytest.raises(ValueError, match=f"(points|cities|values) must be {message}"):
+        solve(values)
+
+
+def test_tensors_that_numpy_does_not_know() -> None:
+    points = torch.tensor([[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]])
+    solve = solvers()["indices"]
+    for form in (points.to(torch.bfloat16), points.float().to_sparse(), points.half()):
+        assert solve(form).indices.tolist() == [0, 1, 2, 3]
+    values = torch.tensor([3, 1], dtype=torch.bfloat16)
+    packing = diconet.knapsack(values, values, 3, model=NETWORKS["knapsack"]())
+    assert packing.chosen.tolist() == [0]

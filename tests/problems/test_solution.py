@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+import diconet
 from diconet.core.coin import RandomSplit
 from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
@@ -37,3 +38,28 @@ def test_very_deep_trees_do_not_overflow() -> None:
 def test_items_may_share_the_way_down() -> None:
     tree = Partitions(np.array([[0, 1]], dtype=bool)).of_items(np.array([1, 1, 0]))
     assert tree[1].tolist() == [1, 1, 0]
+
+
+def test_a_tree_shows_the_sizes_of_its_parts() -> None:
+    tree = Partitions(np.array([[0, 0, 1], [0, 1, 0]], dtype=bool))
+    assert repr(tree).splitlines() == [
+        "root     1 part: 3",
+        "level 1  2 parts: 2 1",
+        "leaves   3 parts: 1 1 1",
+    ]
+    deep = Partitions(np.tri(101, 100, k=-1, dtype=bool).T)
+    lines = repr(deep).splitlines()
+    assert len(lines) == 9
+    assert lines[-2] == "..."
+    assert lines[-1] == f"leaves   101 parts: {' '.join(['1'] * 12)} ..."
+
+
+def test_a_notebook_sees_picture_and_quality() -> None:
+    for found in (
+        diconet.convex_hull([[0, 0], [4, 0], [0, 4]]),
+        diconet.knapsack([4, 5], [2, 3], 3),
+        diconet.kmeans([[0, 0, 1], [4, 0, 1], [0, 4, 9]], 2),
+    ):
+        text = found._repr_html_()
+        assert "data:image/png;base64,iVBOR" in text
+        assert found.quality() in text

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from diconet.cli import ablate, bench, demo, models, see, solve, study
+from diconet.cli import ablate, bench, completion, demo, models, see, solve, study
 from diconet.cli.options import known_problems
 from diconet.problems.problem import Problem
 
-FAMILIES = (solve, study, ablate, bench, see, demo, models)
+FAMILIES = (solve, study, ablate, bench, see, demo, models, completion)
 
 _TOO_LARGE = re.compile("allocate memory|not enough memory|size calculation overflow")
 """What torch says when there is too little memory."""
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    parser = _parser(known_problems(arguments))
+    parser = parser_of(known_problems(arguments))
     if not arguments:
         parser.print_help()
         return
@@ -67,7 +67,7 @@ def _said(error: Exception) -> str:
     return str(error)
 
 
-def _parser(known: Sequence[Problem]) -> Parser:
+def parser_of(known: Sequence[Problem]) -> Parser:
     """The parser of all commands, with the options of the problems that are `known`."""
     from diconet import __version__
 

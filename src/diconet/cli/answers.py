@@ -2,64 +2,89 @@
 
 from __future__ import annotations
 
-import csv
 import io
+import sys
 from collections.abc import Sequence
 from math import ceil, sqrt
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from diconet.cli.show import json_text
 from diconet.core.files import write_whole
+from diconet.io.names import ENDINGS, ending_of
+from diconet.io.tables import Table
+from diconet.io.write import squeezed, table_bytes, together
 from diconet.plot.canvas import new_figure, save
-from diconet.problems.problem import Record
+from diconet.problems.problem import Instances, Record
 from diconet.problems.solution import Solution
 
 _MOST_PANELS = 16
 
 
 def records_of(names: Sequence[str], solutions: Sequence[Solution], seconds: float) -> list[Record]:
-    """A flat record per instance, its answer last."""
+    """A flat record per instance, its answer last; a note where something is not known."""
     records = []
     for name, solution in zip(names, solutions, strict=True):
         record = solution.record()
         answer, values = record.popitem()
-        records.append({"instance": name, **record, "seconds": seconds, answer: values})
+        note = solution.note()
+        notes = {} if note is None else {"note": note}
+        records.append({"instance": name, **record, **notes, "seconds": seconds, answer: values})
     return records
 
 
-def write_answers(path: Path, records: list[Record], solutions: Sequence[Solution]) -> None:
-    """The answers as a file, by its ending; all or nothing."""
-    kind = path.suffix.lower()
-    if kind == ".json":
-        write_whole(path, json_text(records).encode())
+def write_answers(path: Path, instances: Instances, solutions: Sequence[Solution]) -> None:
+    """The answers beside the items, in the format of the ending; all or nothing."""
+    ending = ending_of(path)
+    if ending not in ENDINGS and str(path) != "-":
+        if len(solutions) > 1:
+            raise ValueError(
+                f"--out must be a table, such as .csv, for several instances; got {path}."
+            )
+        _write_alone(path, ending, instances.names[0], solutions[0])
         return
-    if kind == ".csv":
-        write_whole(path, _as_csv([record["instance"] for record in records], solutions))
-        return
-    if len(solutions) > 1:
-        raise ValueError(f"--out must be .csv or .json for several instances; got {path}.")
-    (solution,) = solutions
-    if kind != ".npy":
-        solution.write(path, records[0]["instance"])
+    tables = instances.tables or [None] * len(solutions)
+    frames = [
+        solution.frame(None if table is None else table.frame)
+        for solution, table in zip(solutions, tables, strict=True)
+    ]
+    _write(path, instances.names, frames, tables[0])
+
+
+def _write_alone(path: Path, ending: str, name: str, solution: Solution) -> None:
+    """The answer without the items: as an array, or in a format of the problem's own."""
+    if ending != ".npy":
+        solution.write(path, name)
         return
     buffer = io.BytesIO()
-    answer = list(records[0].values())[-1]
+    answer = list(solution.record().values())[-1]
     np.save(buffer, np.array(answer, dtype=np.int64 if answer == [] else None))
-    write_whole(path, buffer.getvalue())
+    write_whole(path, squeezed(path, buffer.getvalue()))
 
 
-def _as_csv(names: Sequence[str], solutions: Sequence[Solution]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    several = len(solutions) > 1
-    for number, (name, solution) in enumerate(zip(names, solutions, strict=True)):
-        header, *rows = solution.rows()
-        if number == 0:
-            writer.writerow(["instance", *header] if several else header)
-        writer.writerows([name, *row] if several else row for row in rows)
-    return text.getvalue().encode()
+def write_more(
+    path: Path,
+    what: str,
+    columns: Sequence[Sequence[str]],
+    instances: Instances,
+    solutions: Sequence[Solution],
+) -> None:
+    """Another table of the answers, such as centres, under the names of the items' columns."""
+    frames = [solution.more_tables()[what] for solution in solutions]
+    if columns:
+        frames = [one.set_axis(names, axis=1) for one, names in zip(frames, columns, strict=True)]
+    _write(path, instances.names, frames, None)
+
+
+def _write(
+    path: Path, names: Sequence[str], frames: Sequence[pd.DataFrame], like: Table | None
+) -> None:
+    content = table_bytes(together(names, frames), ending_of(path), like)
+    if str(path) == "-":
+        sys.stdout.write(content.decode())
+        return
+    write_whole(path, squeezed(path, content))
 
 
 def picture(path: Path, solutions: Sequence[Solution]) -> None:

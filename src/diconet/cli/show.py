@@ -12,7 +12,7 @@ from diconet.core.files import json_line
 from diconet.problems.problem import Record
 
 
-def show(records: list[Record], as_json: bool, title: str) -> None:
+def show(records: list[Record], as_json: bool, title: str, *, stderr: bool = False) -> None:
     """Flat records as JSON, or as a table with one column per field."""
     if as_json:
         print(json_text(records))
@@ -26,7 +26,7 @@ def show(records: list[Record], as_json: bool, title: str) -> None:
         table.add_column(name, justify="right" if numeric else "left")
     for record in records:
         table.add_row(*(cell(record.get(name)) for name in fields))
-    console().print(table)
+    console(stderr).print(table)
 
 
 def json_text(records: list[Record]) -> str:
@@ -85,12 +85,15 @@ def patience(what: str, after: float = 1.0) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    from diconet.problems.progress import listening
+
     status = console(stderr=True).status(what)
     timer = Timer(after, status.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        with listening(lambda stage: status.update(f"{what} {stage}")):
+            yield
     finally:
         timer.cancel()
         timer.join()

@@ -97,13 +97,12 @@ def _train(options: argparse.Namespace, rest: list[str]) -> None:
     where = {} if options.device is None else {"device": options.device}
     try:
         recipe.train_model(settings, run, options.quiet, **where)
+        with patience("measuring what it reaches ..."):
+            note_origin(run / WEIGHTS, chosen, options.preset, rest, settings)
     except KeyboardInterrupt as stop:
-        if not stop.args:
-            raise
-        text = str(stop).removesuffix(".")
+        kept = f"stopped; the run is in {run}, and the same command goes on from there"
+        text = str(stop).removesuffix(".") or (kept if run.exists() else "stopped; nothing is kept")
         raise KeyboardInterrupt(f"{text}:\n  {options.typed}") from None
-    with patience("measuring what it reaches ..."):
-        note_origin(run / WEIGHTS, chosen, options.preset, rest, settings)
     print(f"weights: {run / WEIGHTS}")
 
 

@@ -25,8 +25,9 @@ def as_device(device: str | torch.device) -> torch.device:
 
 
 def to_host(values: Tensor) -> np.ndarray:
-    """A tensor as an array; on the CPU both share their memory."""
-    return values.detach().cpu().numpy()
+    """A tensor as an array; on the CPU both share their memory, if NumPy has tensors like that."""
+    dense = values.detach().to_dense().cpu()
+    return (dense.float() if dense.dtype == torch.bfloat16 else dense).numpy()
 
 
 def host_copy(nested: Any) -> Any:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
+
+_GZIP = b"\x1f\x8b"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file's `name` (its kind follows from that) and content."""
+    """A file's `name` (its kind follows from that) and content, unpacked if it was gzipped."""
 
     name: str
     data: bytes
@@ -19,13 +24,15 @@ class Source:
     def of(cls, path: str | Path) -> Source:
         """Reads a file, or standard input."""
         if str(path) == "-":
-            return cls("stdin", sys.stdin.buffer.read())
+            return cls("stdin", _unpacked("stdin", sys.stdin.buffer.read()))
         path = Path(path)
         try:
-            return cls(path.name, path.read_bytes(), path)
+            data = path.read_bytes()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise ValueError(f"FILE must be a readable file; {path}: {reason}.") from None
+        name = path.stem if path.suffix.lower() == ".gz" else path.name
+        return cls(name, _unpacked(path.name, data), path)
 
     @property
     def suffix(self) -> str:
@@ -34,11 +41,21 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The content as text."""
-        try:
-            text = self.data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise ValueError(f"FILE must be text in UTF-8; {self.name} is not.") from None
-        if "\0" in text:
+        """The content as text: UTF-8, or what spreadsheets write in its place."""
+        if self.data.startswith(_UTF_16):
+            return self.data.decode("utf-16", errors="replace")
+        if b"\0" in self.data:
             raise ValueError(f"FILE must be text in UTF-8; {self.name} is binary.")
-        return text
+        try:
+            return self.data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return self.data.decode("cp1252", errors="replace")
+
+
+def _unpacked(name: str, data: bytes) -> bytes:
+    if not data.startswith(_GZIP):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"FILE must be a sound gzip file; {name}: {error}.") from None

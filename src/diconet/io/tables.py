@@ -1,73 +1,46 @@
-"""Tables of numbers: CSV with or without a header, .npy and JSON, recognised by name or content."""
+"""A table of the user's own, and which of its columns are meant."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from diconet.io.source import Source
+_ROW_NUMBERS = ("", "id", "index", "row", "nr", "no", "unnamed: 0", "fid", "objectid")
+_LOOK = 100
+"""How many cells say whether a column is text."""
 
-_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv"} | {
-    ".npy": "npy",
-    ".json": "json",
-}
-
-_BESIDE = ("context", "edges")
-"""Lists of a JSON object that are no columns: numbers of the set, and pairs of its items."""
+_GROUPS = {",": " .'\u2019_\u00a0\u202f", ".": " ,'\u2019_\u00a0\u202f"}
+"""What may stand between thousands, by the decimal sign."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of `cells` under `columns` (none where the file names none), read when asked for.
+    """Rows under `columns`, kept as they were read, so that answers can be written beside them.
 
-    `extras` is what else an instance says of itself, such as its capacity. `lines` are where the
-    rows stand in their file.
+    `named` says whether the file names its columns; else they are called column1, column2, ...
+    `extras` is what else an instance says of itself, such as its capacity, `decimal` the sign that
+    cells have before their decimals, and `mark` what stands between cells. `lines` are where the
+    rows stand in a text.
     """
 
     name: str
-    cells: Sequence[Sequence[Any]] | np.ndarray
-    columns: tuple[str, ...] = ()
+    frame: pd.DataFrame
+    named: bool = True
     extras: Mapping[str, Any] = field(default_factory=dict)
+    decimal: str | None = None
+    mark: str = ","
     lines: Sequence[int] = ()
 
     @property
-    def width(self) -> int:
-        """Columns, named or not."""
-        if isinstance(self.cells, np.ndarray):
-            return self.cells.shape[1] if self.cells.ndim > 1 else 1
-        return len(self.cells[0]) if self.cells else len(self.columns)
-
-    def place(self, column: str) -> int | None:
-        """Where a column stands, by its name in whatever case; None if nowhere."""
-        names = [name.strip().lower() for name in self.columns]
-        return names.index(column.lower()) if column.lower() in names else None
-
-    def places(self, columns: str) -> list[int]:
-        """Where columns stand that were asked for by name or number from 1, such as "x,y"."""
-        return [self._place(name.strip()) for name in columns.split(",")]
-
-    def _place(self, column: str) -> int:
-        place = self.place(column)
-        if place is None and column.isdecimal() and 1 <= int(column) <= self.width:
-            place = int(column) - 1
-        if place is None:
-            known = ", ".join(self.columns) or f"1 to {self.width}"
-            raise ValueError(f"--columns must be among {known}; got {column!r}.")
-        return place
-
-    def planar(self) -> list[int] | None:
-        """Where x and y stand, if columns are called so."""
-        found = [self.place("x"), self.place("y")]
-        places = [place for place in found if place is not None]
-        return places if len(places) == 2 else None
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return list(self.frame.columns)
 
     def extra(self, name: str, given: Any) -> Any:
         """A number that came as an option, or else stands in the file."""
@@ -79,205 +52,152 @@ class Table:
             )
         return limit
 
-    def column(self, place: int) -> list[int | float]:
-        """The numbers of a column; whole ones stay exact, however large."""
-        if isinstance(self.cells, np.ndarray):
-            numbers: list[int | float] = self.cells[:, place].tolist()
-            return numbers
-        return [self._number(row, place, number) for number, row in enumerate(self.cells)]
+    # Which columns.
 
-    def points(self, places: Sequence[int] | None = None) -> np.ndarray:
-        """The numbers of these columns (all without), a row each."""
-        if isinstance(self.cells, np.ndarray):
-            return self.cells if places is None else self.cells[:, list(places)]
-        places = range(self.width) if places is None else places
-        columns = [self.column(place) for place in places]
+    def role(self, names: Sequence[str]) -> str | None:
+        """The column that has one of these names, in whatever case."""
+        there = {column.strip().lower(): column for column in self.columns}
+        return next((there[name] for name in names if name in there), None)
+
+    def asked(self, columns: str) -> list[str]:
+        """Columns asked for by name or number from 1, such as "x,y"."""
+        return [self._asked(name.strip()) for name in columns.split(",")]
+
+    def _asked(self, name: str) -> str:
+        column = self.role([name.lower()])
+        if column is None and name.isdecimal() and 1 <= int(name) <= len(self.columns):
+            column = self.columns[int(name) - 1]
+        if column is None:
+            known = ", ".join(self.columns) if self.named else f"1 to {len(self.columns)}"
+            raise ValueError(f"--columns must be among {known}; got {name!r}.")
+        return column
+
+    def numeric(self, count: int | None) -> list[str]:
+        """The columns of measurements, `count` of them, if it is clear which these are."""
+        kept = [c for c in self.columns if not self._is_text(c) and not self._counts_rows(c)]
+        odd = [column for column in self.columns if column not in kept]
+        if count is None and odd and kept:
+            why = "holds text" if self._is_text(odd[0]) else "looks like row numbers"
+            raise ValueError(
+                f"every column must be a measurement; in {self.name} {odd[0]!r} {why}:"
+                f" add --columns {self.typed(kept)} to leave it out."
+            )
+        if count in (None, len(kept)):
+            return kept or self.columns
+        if count == len(self.columns):
+            return self.columns
+        some = (kept if len(kept) > (count or 0) else self.columns)[:count]
+        has = ", ".join(self.columns) if self.named else f"{len(self.columns)} without names"
+        hint = f": say which with --columns, such as --columns {self.typed(some)}"
+        raise ValueError(
+            f"columns must be {count}; {self.name} has {has}"
+            f"{hint if len(self.columns) > (count or 0) else ''}."
+        )
+
+    def typed(self, columns: Sequence[str]) -> str:
+        """Columns as one types them: by name where that is plain, or else by number."""
+        plain = re.compile(r"(?!\d+$)[\w.-]+")
+        numbers = {column: str(place) for place, column in enumerate(self.columns, start=1)}
+        is_plain = self.named and all(plain.fullmatch(column) for column in columns)
+        return ",".join(columns if is_plain else [numbers[column] for column in columns])
+
+    def _is_text(self, column: str) -> bool:
+        """Whether no cell at the top of a column is a number."""
+        cells = self.frame[column]
+        if cells.dtype.kind in "biuf":
+            return False
+        return not any(self.is_number(cell) for cell in islice(cells, _LOOK))
+
+    def _counts_rows(self, column: str) -> bool:
+        """Whether a column only numbers the rows: by its name, or by what it holds."""
+        if self.named:
+            return column.strip().lower() in _ROW_NUMBERS
+        if column != self.columns[0] or len(self.columns) < 3 or len(self.frame) < 3:
+            return False
+        cells = [str(cell) for cell in self.frame[column]]
+        return any(cells == [str(i + k) for i in range(len(cells))] for k in (0, 1))
+
+    # Their numbers.
+
+    def is_number(self, cell: Any) -> bool:
+        """Whether a cell reads as a number."""
         try:
-            return np.array(columns, dtype=np.float64).T.reshape(len(self.cells), len(columns))
+            float(self._plain(cell))
+        except (TypeError, ValueError, OverflowError):
+            return False
+        return True
+
+    def numbers(self, column: str) -> list[int | float]:
+        """The numbers of a column; whole ones stay exact, however large."""
+        cells = self.frame[column]
+        if cells.dtype.kind in "biuf":
+            found: list[int | float] = cells.tolist()
+            return found
+        return [self._number(cell, row, column) for row, cell in enumerate(cells)]
+
+    def points(self, columns: Sequence[str]) -> np.ndarray:
+        """The numbers of these columns, a row each."""
+        if not columns:
+            return np.zeros((len(self.frame), 0))
+        return np.column_stack([self._floats(column) for column in columns])
+
+    def _floats(self, column: str) -> np.ndarray:
+        cells = self.frame[column]
+        if cells.dtype.kind in "biuf":
+            return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        try:
+            return np.array([self._plain(cell) for cell in cells], dtype=np.float64)
         except OverflowError:
             raise ValueError(
                 f"every number must be in the range of float64; {self.name} has one beyond it."
             ) from None
+        except (TypeError, ValueError):
+            return np.array(self.numbers(column), dtype=np.float64)  # which says what is wrong
 
-    def _number(self, row: Sequence[Any], place: int, number: int) -> int | float:
-        cell = row[place]
+    def _plain(self, cell: Any) -> Any:
+        """A cell as Python reads numbers; None is no number, not even NaN."""
+        if cell is None or cell is pd.NA:
+            raise TypeError("nothing there")
+        if self.decimal is None or not isinstance(cell, str):
+            return cell
+        return re.sub(f"[{_GROUPS[self.decimal]}]", "", cell).replace(self.decimal, ".")
+
+    def _number(self, cell: Any, row: int, column: str) -> int | float:
         if isinstance(cell, int | float) and not isinstance(cell, bool):
             return cell
         for kind in (int, float):
             try:
-                return kind(cell)
-            except (TypeError, ValueError):
+                return kind(self._plain(cell))
+            except (TypeError, ValueError, OverflowError):
                 pass
-        where = f"line {self.lines[number]}" if self.lines else f"row {number + 1}"
-        under = f" under {self.columns[place]!r}" if self.columns else ""
+        where = f"line {self.lines[row]}" if self.lines else f"row {row + 1}"
+        under = f" under {column!r}" if self.named else ""
+        what = "nothing" if cell is None or cell is pd.NA else repr(cell)
         raise ValueError(
-            f"every cell must be a number; {self.name} has {cell!r} in {where}{under}."
+            f"every cell must be a number; {self.name} has {what} in {where}{under}"
+            f"{self._hint(cell)}."
         )
+
+    def _hint(self, cell: Any) -> str:
+        """What to type for a cell that is none of ours."""
+        if self.decimal is None and (sign := _decimal_sign(str(cell).strip(), self.mark)):
+            return f": add --decimal {sign} if that is 1.234,5 or 1,234.5 for 1234.5"
+        return ""
+
+
+def _decimal_sign(cell: str, mark: str) -> str | None:
+    """The sign before the decimals of a number as people write it; None if it is none."""
+    signs = (".", ",") if mark == "," else (",", ".")  # a comma between cells is not a decimal one
+    for sign in signs:
+        group = "," if sign == "." else "."
+        pattern = rf"[+-]?(\d+|\d{{1,3}}([ '\u2019{group}]\d{{3}})+)(\{sign}\d*)?"
+        if re.fullmatch(pattern, cell):
+            return sign
+    return None
 
 
 def stem(name: str) -> str:
-    """The name of a file without its ending; the number of an instance within it is kept."""
-    found = re.fullmatch(r"(.*?)(?:\.\w+)?(\[\d+\])?", name)
+    """The name of a file without its ending; the name of an instance within it is kept."""
+    found = re.fullmatch(r"(.*?)(?:\.\w+)?(\[[^\[\]]*\])?", name, flags=re.DOTALL)
     assert found is not None
     return found[1] + (found[2] or "")
-
-
-def read_tables(source: Source) -> list[Table]:
-    """The instances of a file: one, or several where it holds a list of them."""
-    if not source.data.strip():
-        raise ValueError(f"FILE must hold numbers; {source.name} is empty.")
-    kind = _KINDS.get(source.suffix) or _guess(source)
-    readers = {"csv": _from_csv, "npy": _from_npy, "json": _from_json}
-    return readers[kind](source)
-
-
-def _guess(source: Source) -> str:
-    if source.data.startswith(b"\x93NUMPY"):
-        return "npy"
-    return "json" if source.data.lstrip()[:1] in (b"[", b"{") else "csv"
-
-
-def _from_csv(source: Source) -> list[Table]:
-    text = source.text
-    lines_in = (line for line in io.StringIO(text) if line.strip() and line.lstrip()[0] != "#")
-    first = next(lines_in, "")
-    mark = next((mark for mark in (",", ";", "\t") if mark in first), None)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    reader = csv.reader(io.StringIO(text), delimiter=mark or " ", skipinitialspace=True)
-    try:
-        for row in reader:
-            cells = [cell.strip() for cell in row if mark or cell.strip()]
-            if any(cells) and not cells[0].startswith("#"):
-                rows.append(cells)
-                lines.append(reader.line_num)
-    except csv.Error as error:
-        raise ValueError(f"FILE must be CSV; {source.name}: {error}.") from None
-    header: tuple[str, ...] = ()
-    if rows and not any(_is_number(cell) for cell in rows[0]):
-        header, rows, lines = tuple(rows[0]), rows[1:], lines[1:]
-    if not rows:
-        raise ValueError(f"FILE must hold at least one row of numbers; {source.name} has none.")
-    width = len(header or rows[0])
-    for line, row in zip(lines, rows, strict=True):
-        if len(row) != width:
-            raise ValueError(
-                f"every row must have {width} cells like the first; {source.name} has {len(row)}"
-                f" in line {line}."
-            )
-    return [Table(source.name, rows, header, lines=lines)]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _from_npy(source: Source) -> list[Table]:
-    try:
-        array = np.load(io.BytesIO(source.data), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"FILE must be a NumPy array of numbers; {source.name}: {error}") from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-        kind = getattr(array, "dtype", type(array).__name__)
-        raise ValueError(f"FILE must be a NumPy array of numbers; {source.name} is of {kind}.")
-    if array.ndim == 3:
-        return [Table(f"{source.name}[{i}]", part) for i, part in enumerate(array)]
-    if array.ndim != 2:
-        raise ValueError(
-            f"FILE must hold a table (2 dimensions) or several (3); {source.name} has shape"
-            f" {array.shape}."
-        )
-    return [Table(source.name, array)]
-
-
-def _from_json(source: Source) -> list[Table]:
-    try:
-        content = json.loads(source.text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"FILE must be JSON; {source.name}: {error}.") from None
-    if isinstance(content, list) and content and all(_is_instance(one) for one in content):
-        return [_table(f"{source.name}[{i}]", one) for i, one in enumerate(content)]
-    return [_table(source.name, content)]
-
-
-def _is_instance(content: Any) -> bool:
-    """Whether this is a whole table of its own: an object of lists, or a list of lists."""
-    if isinstance(content, dict):
-        return any(isinstance(value, list) for value in content.values())
-    return isinstance(content, list) and bool(content) and isinstance(content[0], list | dict)
-
-
-def _table(name: str, content: Any) -> Table:
-    extras: dict[str, Any] = {}
-    columns: tuple[str, ...] = ()
-    rows = content
-    if isinstance(content, dict):
-        lists = {
-            key: value
-            for key, value in content.items()
-            if isinstance(value, list) and key not in _BESIDE
-        }
-        extras = {key: value for key, value in content.items() if key not in lists}
-        tables = [value for value in lists.values() if value and isinstance(value[0], list | dict)]
-        if tables:
-            return Table(name, *_rows(name, tables[0]), extras=extras)
-        if len({len(value) for value in lists.values()}) != 1:
-            found = ", ".join(f"{len(value)} {key}" for key, value in lists.items()) or "none"
-            raise ValueError(f"lists of a JSON object must be equally long; {name} has {found}.")
-        columns, rows = tuple(lists), [list(row) for row in zip(*lists.values(), strict=True)]
-        return Table(name, rows, columns, extras)
-    return Table(name, *_rows(name, rows), extras=extras)
-
-
-def edges_beside(tables: Sequence[Table], path: Path | None) -> list[np.ndarray | None]:
-    """The edges that come with tables, a row each: those within their file, or of another one."""
-    found = [_edges_within(table) for table in tables]
-    if path is None:
-        return found
-    if len(tables) > 1:
-        raise ValueError(f"--edges must go with one instance; FILE holds {len(tables)}.")
-    if found[0] is not None:
-        raise ValueError(f"--edges must not be given where {tables[0].name} holds edges; got both.")
-    edges = read_tables(Source.of(path))
-    if len(edges) > 1:
-        raise ValueError(f"--edges must be one table; {path} holds {len(edges)}.")
-    return [edges[0].points()]
-
-
-def _edges_within(table: Table) -> np.ndarray | None:
-    rows = table.extras.get("edges")
-    if rows is None:
-        return None
-    name = f"edges of {table.name}"
-    return Table(name, *_rows(name, rows)).points() if rows else np.zeros((0, 2))
-
-
-def _rows(name: str, rows: Any) -> tuple[list[list[Any]], tuple[str, ...]]:
-    """Rows from a list of lists, or of flat records with the same keys."""
-    if not isinstance(rows, list) or not rows:
-        raise ValueError(f"FILE must hold a list of rows; {name} has {_short(rows)}.")
-    if all(isinstance(row, dict) for row in rows):
-        keys = tuple(rows[0])
-        for number, row in enumerate(rows):
-            if set(row) != set(keys):
-                raise ValueError(
-                    f"every record must have the keys {', '.join(keys)}; {name} has"
-                    f" {', '.join(row)} in row {number + 1}."
-                )
-        return [[row[key] for key in keys] for row in rows], keys
-    for number, row in enumerate(rows):
-        if not isinstance(row, list) or len(row) != len(rows[0]):
-            raise ValueError(
-                f"every row must be a list as long as the first; {name} has {_short(row)} in row"
-                f" {number + 1}."
-            )
-    return rows, ()
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Series = dict[str, tuple[np.ndarray, np.ndarray]]
 """Steps and values by the name of the metric."""
 
+_METRICS = "metrics.jsonl"
 _SKIP = {"step", "seconds"}
 _DASHES = ("-", "--", ":", "-.")
 
@@ -26,11 +27,9 @@ _DASHES = ("-", "--", ":", "-.")
 def read_metrics(run: str | Path) -> Series:
     """The metrics of a run's folder (or of its metrics file), by name."""
     path = Path(run)
-    path = path / "metrics.jsonl" if path.is_dir() else path
+    path = path / _METRICS if path.is_dir() else path
     if not path.is_file():
-        inside = sorted(p.parent.name for p in Path(run).glob("*/metrics.jsonl"))
-        hint = f"; its parts are {', '.join(inside)}" if inside else ""
-        raise ValueError(f"RUN must be the folder of a training run; no {path}{hint}.")
+        raise ValueError(f"RUN must be the folder of a training run; no {path}.")
     found: dict[str, list[tuple[float, float]]] = {}
     for number, line in enumerate(path.read_text().splitlines(), start=1):
         try:
@@ -56,7 +55,8 @@ def curves_figure(runs: Sequence[str | Path]) -> Figure:
 
     What stayed the same throughout is left out.
     """
-    series = {_name(run): read_metrics(run) for run in runs}
+    every = [part for run in runs for part in _parts(Path(run))]
+    series = {_name(run): read_metrics(run) for run in every}
     names = list(dict.fromkeys(name for one in series.values() for name in one))
     panels: dict[str, list[str]] = {}
     for name in names:
@@ -77,6 +77,13 @@ def curves_figure(runs: Sequence[str | Path]) -> Figure:
             ax.legend(fontsize=7, edgecolor="none", framealpha=0.85)
     figure.supxlabel("step", fontsize=9)
     return figure
+
+
+def _parts(run: Path) -> list[Path]:
+    """The run itself or, where its stages have folders of their own, all of these."""
+    if (run / _METRICS).is_file():
+        return [run]
+    return [path.parent for path in sorted(run.glob(f"**/{_METRICS}"))] or [run]
 
 
 def _name(run: str | Path) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from base64 import b64encode
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +62,18 @@ def levels_figure(solution: Any) -> Figure:
 def save_levels(solution: Any, path: str | Path) -> Path:
     """Writes the picture of an answer's levels."""
     return save(levels_figure(solution), path)
+
+
+def answer_html(solution: Any) -> str:
+    """The answer as a picture with its quality below, for a notebook."""
+    figure, (ax,) = new_figure(1, size=3.6)
+    solution.draw(ax, solution.answer_stage(), final=True)
+    content = io.BytesIO()
+    figure.savefig(content, dpi=100, format="png")
+    picture = b64encode(content.getvalue()).decode()
+    text = escape(f"{solution.title()}: {solution.quality()}")
+    image = f'<img src="data:image/png;base64,{picture}" alt="{text}">'
+    return f"<figure>{image}<figcaption>{text}</figcaption></figure>"
 
 
 def planar(points: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:

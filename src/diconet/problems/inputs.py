@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,20 +12,46 @@ from diconet.core.host import to_host
 from diconet.core.noise import seeds_from
 
 
+@runtime_checkable
+class HasArray(Protocol):
+    """An array, a tensor, a DataFrame or a Series."""
+
+    def __array__(self) -> np.ndarray: ...
+
+
+Numbers = HasArray | Sequence[float]
+Points = HasArray | Sequence[Sequence[float]]
+ManyNumbers = Sequence[HasArray] | Sequence[Sequence[float]]
+ManyPoints = Sequence[HasArray] | Sequence[Sequence[Sequence[float]]]
+"""What the public functions take: one instance, or a list of them."""
+
+
 def as_array(values: Any, name: str) -> np.ndarray:
     """A float64 array from an array, list, DataFrame or tensor, all of it finite."""
-    if isinstance(values, torch.Tensor):
-        values = to_host(values)
+    if isinstance(values, Iterator | Set | Mapping) or values is None:
+        kind = "None" if values is None else f"a {type(values).__name__}"
+        raise ValueError(f"{name} must be an array or a list; got {kind}.")
     try:
-        if values is None or np.iscomplexobj(values):
+        if isinstance(values, torch.Tensor):
+            values = to_host(values)
+        if np.iscomplexobj(values):
             raise TypeError("not real")
         array = np.asarray(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be numbers; got {type(values).__name__}: {error}.") from None
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        text = " ".join(str(error).split())
+        raise ValueError(f"{name} must be numbers; got {_kind(values)}: {text}.") from None
     if not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite; got {array[place]} at {place}.")
     return array
+
+
+def _kind(values: Any) -> str:
+    """What was passed; of a table, the columns that are no numbers."""
+    if not hasattr(values, "select_dtypes"):
+        return type(values).__name__
+    odd = ", ".join(map(repr, values.select_dtypes(exclude=["number", "bool"]).columns))
+    return f"a table with {odd}" if odd else type(values).__name__
 
 
 def as_points(values: Any, name: str, *, columns: int | None = None, least: int = 1) -> np.ndarray:

@@ -86,6 +86,11 @@ def find_path(model: str | Path, setting: str = "model") -> Path:
         return path / WEIGHTS
     if path.is_file():
         return path
+    parts = sorted(one.parent.name for one in path.glob(f"*/{WEIGHTS}"))
+    if parts:
+        raise ValueError(
+            f"{setting} must be a finished run, or a part of one: {path} has {', '.join(parts)}."
+        )
     names = ", ".join(sorted(shipped_names()))
     raise ValueError(
         f"{setting} must be a file, a run folder or one of {names}; got {str(model)!r}."

@@ -36,12 +36,16 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Option:
-    """An option that belongs to one problem, such as `--k`; without `read`, a switch."""
+    """An option that belongs to one problem, such as `--k`; without `read`, a switch.
+
+    One that `writes` names a file for the answer's table of that name, such as `--centers`.
+    """
 
     name: str
     help: str
     read: Callable[[str], Any] | None = None
     commands: tuple[str, ...] = ("solve",)
+    writes: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +58,26 @@ class Instances:
     names: list[str]
     data: list[Any]
     given: Mapping[str, list[Any]] = field(default_factory=dict)
+    tables: Sequence[Table | None] = ()
 
     def __len__(self) -> int:
         return len(self.data)
+
+    @classmethod
+    def joined(cls, several: Sequence[Instances]) -> Instances:
+        """The instances of several files, one after the other."""
+        if len(several) == 1:
+            return several[0]
+        keys = dict.fromkeys(key for one in several for key in one.given)
+        return cls(
+            [name for one in several for name in one.names],
+            [data for one in several for data in one.data],
+            {
+                key: [x for one in several for x in one.given.get(key, [None] * len(one))]
+                for key in keys
+            },
+            [table for one in several for table in one.tables or [None] * len(one)],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +145,11 @@ class Problem:
     `presets/` and `weights/` lie, if it has any.
     """
 
-    files = "CSV with or without a header, .npy or JSON"
-    """What `diconet solve` reads, for its help."""
+    own_files = ""
+    """What `diconet solve` reads beside tables, for its help."""
+
+    roles: tuple[tuple[str, ...], ...] = ()
+    """What the columns of a table may be called, if they have names and a number of their own."""
 
     options: tuple[Option, ...] = (
         Option("edges", "source, target (from 0), features; or 'edges' in a JSON FILE", existing),
@@ -136,8 +160,8 @@ class Problem:
     num_sets = 1_024
     """How many fresh sets of each size it measures."""
 
-    outputs: tuple[str, ...] = (".csv", ".json", ".npy")
-    """The endings of files that answers can be written to."""
+    own_outputs: tuple[str, ...] = ()
+    """The endings of files, beside tables, that answers can be written to."""
 
     has_table = False
     """Whether the paper has a table that `diconet reproduce` prints."""
@@ -184,24 +208,49 @@ class Problem:
 
     def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
         """The instances of a file."""
-        from diconet.io.tables import edges_beside, read_tables, stem
+        from diconet.io.read import read_tables
+        from diconet.io.tables import stem
 
-        tables = read_tables(source)
-        names = [stem(table.name) for table in tables]
-        data = [table.points(self.columns(table, options)) for table in tables]
-        given = {
+        tables = read_tables(source, options.get("decimal"))
+        data = [self.instance(table, self.columns(table, options)) for table in tables]
+        return Instances([stem(t.name) for t in tables], data, self.given(tables, options), tables)
+
+    def instance(self, table: Table, columns: list[str]) -> Any:
+        """The instance that these columns of a table are."""
+        return table.points(columns)
+
+    def given(self, tables: Sequence[Table], options: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """What options or files say of each instance, by the names of options."""
+        from diconet.io.read import edges_beside
+
+        found = {
             "context": [table.extras.get("context") for table in tables],
             "edges": edges_beside(tables, options.get("edges")),
         }
-        there = {
-            name: all_of for name, all_of in given.items() if any(x is not None for x in all_of)
-        }
-        return Instances(names, data, there)
+        return {name: every for name, every in found.items() if any(x is not None for x in every)}
 
-    def columns(self, table: Table, options: Mapping[str, Any]) -> list[int] | None:
-        """The columns that `--columns` asks for; None means all of them."""
-        wanted = options.get("columns")
-        return None if wanted is None else table.places(wanted)
+    @property
+    def num_columns(self) -> int | None:
+        """How many columns an instance has; None where any number will do."""
+        return len(self.roles) or self.task.num_features
+
+    def columns(self, table: Table, options: Mapping[str, Any]) -> list[str]:
+        """The columns that `--columns` asks for, that are called so, or that hold numbers."""
+        if options.get("columns") is not None:
+            asked = table.asked(options["columns"])
+            if self.num_columns not in (None, len(asked)):
+                raise ValueError(
+                    f"--columns must name {self.num_columns} for {self.name}; got {len(asked)}."
+                )
+            return asked
+        called = [column for column in map(table.role, self.roles) if column is not None]
+        if called and len(called) == self.num_columns:
+            return called
+        return table.numeric(self.num_columns)
+
+    def hint(self, table: Table, options: Mapping[str, Any]) -> str | None:
+        """What a user might have wanted to type for this table, if anything."""
+        return None
 
     # Answers.
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
 from diconet.core.host import to_host
 from diconet.core.model import DiCoNet
 from diconet.core.tree import PartitionTree
-from diconet.plot.stages import Labels, Stage, chosen_levels
+from diconet.plot.stages import Labels, Stage, chosen_levels, level_name
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -22,31 +23,71 @@ Model = str | Path | DiCoNet | None
 """A network as it is asked for: a shipped name, a file or run folder, one that is built, or None
 for the default."""
 
+Found = TypeVar("Found", bound="Solution")
+
+_LEVELS, _PARTS = 8, 12
+"""How many levels, and how many parts of each, a tree shows of itself."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """An answer: always valid, with its `value` and the `tree` it came from.
 
-    `tree[j]` numbers, for every item, the node it was in after j cuts, and `model` is the network
-    that was asked. Each problem adds what was asked for (`indices`, `labels`, `chosen`, `tour`) and
-    what is known of its quality.
+    `tree[j]` numbers, for every item, the node it was in after j cuts. `model` is the network that
+    was asked, and `source` the pandas table that the items came in, if they did. Each problem adds
+    what was asked for (`indices`, `labels`, `chosen`, `tour`) and what is known of its quality.
     """
 
     value: float
     tree: Sequence[Labels]
     model: Model = field(default=None, kw_only=True)
+    source: Any = field(default=None, kw_only=True)
 
     def quality(self) -> str:
         """What is known of how good the answer is, in a few words."""
         raise NotImplementedError
 
+    def note(self) -> str | None:
+        """Why something is not known of the quality, if so."""
+        return None
+
     def record(self) -> dict[str, Any]:
         """All of it as one flat record in plain Python, the answer itself last, as a list."""
         raise NotImplementedError
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The answer as a table: its header, then its rows."""
+    def item_columns(self) -> dict[str, np.ndarray]:
+        """The items as named columns."""
         raise NotImplementedError
+
+    def answer_columns(self) -> dict[str, Any]:
+        """The answer as named columns, with a cell per item."""
+        raise NotImplementedError
+
+    def frame(self, rows: pd.DataFrame | None = None) -> pd.DataFrame:
+        """The answer beside the items, as a pandas table with a row per item.
+
+        The rows are those given, or else the table that was solved, with its index and all of its
+        columns; arrays get columns of their own.
+
+        >>> import pandas as pd, diconet
+        >>> towns = pd.DataFrame({"x": [0, 9, 1, 8], "y": [0, 9, 1, 8]}, index=list("abcd"))
+        >>> diconet.kmeans(towns, 2).frame()["label"].to_dict()
+        {'a': 0, 'b': 1, 'c': 0, 'd': 1}
+        """
+        import pandas as pd
+
+        rows = self.source if rows is None else rows
+        if not isinstance(rows, pd.DataFrame):
+            rows = pd.DataFrame(self.item_columns(), index=getattr(rows, "index", None))
+        answers = {
+            name if name not in rows.columns else f"diconet_{name}": pd.Series(cells, rows.index)
+            for name, cells in self.answer_columns().items()
+        }
+        return rows.assign(**answers)
+
+    def more_tables(self) -> dict[str, pd.DataFrame]:
+        """What else there is to write, by name; its columns are those of the items."""
+        return {}
 
     def write(self, path: Path, name: str) -> None:
         """Writes the answer in a format of its own, if the problem has one."""
@@ -113,6 +154,29 @@ class Solution:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(value={self.value:.6g}, {self.quality()})"
 
+    def _repr_html_(self) -> str:
+        """The answer in a notebook: its picture, and what is known of it."""
+        from diconet.plot.levels import answer_html
+
+        return answer_html(self)
+
+
+def handed_back(found: list[Found], given: Any, many: bool) -> Found | list[Found]:
+    """One answer for one instance, a list for a list; each keeps the table that it answers."""
+    tables = given if many else [given]
+    kept = [
+        replace(one, source=table) if hasattr(table, "iloc") else one
+        for one, table in zip(found, tables, strict=True)
+    ]
+    return kept if many else kept[0]
+
+
+def numbered(places: np.ndarray, count: int) -> pd.Series:
+    """For each of `count` items its number in a list of `places`; nothing where it is not in it."""
+    import pandas as pd
+
+    return pd.Series(range(len(places)), index=places).reindex(range(count)).astype("Int64").array
+
 
 class Partitions(Sequence[Labels]):
     """The partition of an example's items after 0, 1, 2, ... cuts, each numbered when asked for.
@@ -140,6 +204,14 @@ class Partitions(Sequence[Labels]):
                 labels = np.unique(labels, return_inverse=True)[1]
         return np.unique(labels, return_inverse=True)[1]
 
+    def __repr__(self) -> str:
+        """The sizes of the parts at every level, largest first."""
+        shown = range(len(self)) if len(self) <= _LEVELS else [*range(_LEVELS - 1), len(self) - 1]
+        lines = [f"{level_name(j, len(self) - 1):9}{_sizes(self[j])}" for j in shown]
+        if len(self) > _LEVELS:
+            lines.insert(-1, "...")
+        return "\n".join(lines)
+
     def of_items(self, rows: np.ndarray) -> Partitions:
         """The partitions of other items, each of which goes where item `rows[i]` goes."""
         return Partitions(self._sides[:, rows])
@@ -150,6 +222,12 @@ class Partitions(Sequence[Labels]):
         sides[0] = rows
         sides[1:, rows] = self._sides
         return Partitions(sides)
+
+
+def _sizes(labels: Labels) -> str:
+    sizes = sorted(np.bincount(labels).tolist(), reverse=True)
+    text = f"{len(sizes)} part{'s' * (len(sizes) > 1)}: {' '.join(map(str, sizes[:_PARTS]))}"
+    return text if len(sizes) <= _PARTS else f"{text} ..."
 
 
 def labels_of(tree: PartitionTree) -> list[Partitions]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,10 @@ import numpy as np
 from diconet.plot.canvas import FAINT, INK, draw_parts, line_width, point_size
 from diconet.plot.levels import planar
 from diconet.plot.stages import LEFT, Stage
-from diconet.problems.solution import Solution
+from diconet.problems.solution import Solution, numbered
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 NAMES = {
@@ -82,25 +82,24 @@ class TaskSolution(Solution):
             record["parts"] = len(np.unique(self.answer))
         return {**record, self.name: self.answer.tolist()}
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """One row per item, in the order of the input; one in all where the set has one value."""
-        if self.name == "value":
-            yield ("value",)
-            yield (self.answer.item(),)
-            return
-        header = {"labels": "label", "chosen": "chosen", "order": "place", "values": "value"}
-        yield "index", header[self.name]
-        yield from enumerate(self._per_item())
+    def frame(self, rows: pd.DataFrame | None = None) -> pd.DataFrame:
+        """The answer beside the items; a row in all where the set has one value."""
+        if self.name != "value":
+            return super().frame(rows)
+        import pandas as pd
 
-    def _per_item(self) -> list[Any]:
-        """A cell for every item: its part, value or place; 1 where it is chosen."""
+        return pd.DataFrame({"value": [self.answer.item()]})
+
+    def item_columns(self) -> dict[str, np.ndarray]:
+        return {f"x{i + 1}": column for i, column in enumerate(self.items.T)}
+
+    def answer_columns(self) -> dict[str, Any]:
+        """For every item its part, value or place; 1 where it is chosen."""
         if self.kind == "subset":
-            return np.isin(np.arange(len(self.items)), self.answer).astype(int).tolist()
+            return {"chosen": np.isin(np.arange(len(self.items)), self.answer).astype(int)}
         if NAMES[self.kind] == "order":
-            places = {item: place for place, item in enumerate(self.answer.tolist())}
-            return [places.get(item, "") for item in range(len(self.items))]
-        cells: list[Any] = self.answer.tolist()
-        return cells
+            return {"place": numbered(self.answer, len(self.items))}
+        return {self.name.removesuffix("s"): self.answer}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title()}, {self.quality()})"

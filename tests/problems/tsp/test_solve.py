@@ -48,11 +48,37 @@ def test_every_answer_is_a_permutation(n: int, kind: str, refine: str, learned: 
         cities = np.round(3 * cities)
     elif kind == "huge":
         cities *= 1e300
-    with np.errstate(over="ignore"):
-        found = one(cities, refine=refine, model=small() if learned else control())
+    found = one(cities, refine=refine, model=small() if learned else control())
+    assert np.isfinite(found.value)
+    assert found.value >= 0
     assert sorted(found.tour.tolist()) == list(range(n))
     assert found.tour[0] == 0
     assert len(found.tree[-1]) == n
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e160, 1e-160, 1e-300])
+def test_very_large_and_very_small_maps_are_measured_as_others_are(scale: float) -> None:
+    """Squares of such coordinates leave the range of doubles: the length was infinite, or 0."""
+    cities = np.random.default_rng(5).random((60, 2))
+    usual, found = one(cities, model=control()), one(cities * scale, model=control())
+    assert found.value / scale == pytest.approx(usual.value, rel=1e-3)
+    assert found.bound is not None
+    assert 0 < found.bound < found.value
+    assert found.quality() == usual.quality() != "60 cities, proven optimal"
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "EUC_2D", "CEIL_2D", "ATT"])
+def test_maps_beyond_measure_are_refused_in_one_line(metric: str) -> None:
+    cities = np.random.default_rng(0).choice([-1.7e308, 1.7e308], (9, 2))
+    with pytest.raises(ValueError, match=r"cities must lie near .* coordinates up to 1.7e\+308"):
+        one(cities, metric=metric, model=control())
+
+
+def test_cities_nearly_on_top_of_each_other_have_a_geographic_length() -> None:
+    """Rounding took the cosine above 1, and the length was no number."""
+    cities = 48.5 + np.random.default_rng(0).random((40, 2)) * 1e-8
+    found = one(cities, metric="GEO", model=control())
+    assert 0 <= found.value <= 40
 
 
 def test_a_line_is_walked_there_and_back() -> None:

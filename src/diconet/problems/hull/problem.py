@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diconet.io.names import PLANE
 from diconet.problems.problem import Instances, Page, Problem, Show
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from diconet.core.model import DiCoNet
     from diconet.core.task import Task
-    from diconet.io.tables import Table
     from diconet.problems.solution import Model, Solution
 
 
@@ -23,6 +23,7 @@ class HullProblem(Problem):
     """Corners of a set of points in the plane, counter-clockwise."""
 
     options = ()
+    roles = PLANE
     sizes = (25, 50, 100, 200)
     has_table = True
     page = Page(value="area")
@@ -33,13 +34,10 @@ class HullProblem(Problem):
 
         return HullTask()
 
-    def columns(self, table: Table, options: Mapping[str, Any]) -> list[int] | None:
-        return super().columns(table, options) or table.planar()
-
     def solve(self, instances: Instances, **options: Any) -> list[Solution]:
         from diconet.problems.hull.solve import convex_hull
 
-        return list(convex_hull(instances.data, **options))  # type: ignore[arg-type]
+        return list(convex_hull(instances.data, **options))
 
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.nets.pointer import PointerMerge

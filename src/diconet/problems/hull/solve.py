@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -18,9 +18,10 @@ from diconet.problems.hull.certificate import exact_hull, is_hull, turns
 from diconet.problems.hull.problem import PROBLEM
 from diconet.problems.hull.sieve import may_be_corners
 from diconet.problems.hull.triples import TripleMerge
-from diconet.problems.inputs import as_points, check_seed, is_many, tree_seeds
+from diconet.problems.inputs import ManyPoints, Points, as_points, check_seed, is_many, tree_seeds
 from diconet.problems.networks import as_network
-from diconet.problems.solution import Model, Partitions, Solution, labels_of
+from diconet.problems.progress import tell
+from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,11 +57,12 @@ class Hull(Solution):
             "indices": self.indices.tolist(),
         }
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The corners in order, with their coordinates."""
-        yield "index", "x", "y"
-        for index in self.indices.tolist():
-            yield index, *self.points[index].tolist()
+    def item_columns(self) -> dict[str, np.ndarray]:
+        return {"x": self.points[:, 0], "y": self.points[:, 1]}
+
+    def answer_columns(self) -> dict[str, Any]:
+        """Where along the hull each point is a corner, counted from 0; nothing if it is none."""
+        return {"corner": numbered(self.indices, len(self.points))}
 
     def title(self) -> str:
         return "convex hull"
@@ -83,6 +85,24 @@ class Hull(Solution):
         return Stage(title, parts, [(n, rows[hull.indices]) for n, rows, hull in ways])
 
 
+@overload
+def convex_hull(
+    points: Points,
+    *,
+    repair: bool = False,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Hull: ...
+@overload
+def convex_hull(
+    points: ManyPoints,
+    *,
+    repair: bool = False,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> list[Hull]: ...
 def convex_hull(
     points: Any,
     *,
@@ -91,12 +111,21 @@ def convex_hull(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Hull | list[Hull]:
-    """The convex hull of (n, 2) points, or of each of several such arrays (solved as one batch).
+    """The convex hull of points in a plane.
 
-    A network answers; the answer's `exact` says whether it was then proved right. Where it was not,
-    a classical algorithm in exact arithmetic takes over and `repaired` is true; without `repair`,
-    the network's answer stays as it is. `seed` draws the network's trees at random instead of
-    taking the likeliest.
+    A network answers, and the answer's `exact` says whether it was then proved right.
+
+    Args:
+        points: An (n, 2) array, list, tensor or DataFrame; or a list of these, solved as one batch.
+        repair: Let a classical algorithm in exact arithmetic answer where the network was not
+            proved right; the answer then says `repaired`.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
+            default one if None.
+        seed: Draws the network's trees at random; None takes the likeliest.
+        device: Where the network works, such as "cuda".
+
+    Returns:
+        The hull, or a list of hulls for a list of point sets.
 
     >>> convex_hull([[0, 0], [4, 0], [1, 1], [0, 4]]).indices.tolist()
     [0, 1, 3]
@@ -105,12 +134,14 @@ def convex_hull(
     given = [as_points(array, "points", columns=2) for array in (points if many else [points])]
     network = as_network(PROBLEM, model, device)
     clouds = [_Cloud.of(array, network, device) for array in given]
+    tell("dividing and merging")
     found = _solve(clouds, network, check_seed(seed), device)
+    tell("proving")
     hulls = [
         _certified(cloud, *answer, repair, model)
         for cloud, answer in zip(clouds, found, strict=True)
     ]
-    return hulls if many else hulls[0]
+    return handed_back(hulls, points, many)
 
 
 @dataclass(frozen=True, eq=False)

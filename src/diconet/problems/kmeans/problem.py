@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diconet.io.parse import count, existing
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from diconet.core.model import DiCoNet
     from diconet.core.task import Task
-    from diconet.io.source import Source
+    from diconet.io.tables import Table
     from diconet.problems.solution import Solution
 
 _POINTS_EACH = 20
@@ -26,6 +27,7 @@ class KMeansProblem(Problem):
 
     options = (
         Option("k", "the number of clusters", count),
+        Option("centers", "write the centres to a file", Path, writes=True),
         Option("cifar", "where CIFAR-10 is", existing, commands=("reproduce",)),
     )
     sizes = (80, 160, 320)
@@ -38,22 +40,20 @@ class KMeansProblem(Problem):
 
         return KMeansTask()
 
-    def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
-        from diconet.io.tables import read_tables, stem
+    @property
+    def num_columns(self) -> None:
+        return None
 
-        tables = read_tables(source)
-        return Instances(
-            [stem(table.name) for table in tables],
-            [table.points(self.columns(table, options)) for table in tables],
-            {"k": [table.extra("k", options.get("k")) for table in tables]},
-        )
+    def given(self, tables: Sequence[Table], options: Mapping[str, Any]) -> dict[str, list[Any]]:
+        return {"k": [table.extra("k", options.get("k")) for table in tables]}
 
     def solve(self, instances: Instances, **options: Any) -> list[Solution]:
         from diconet.problems.kmeans.solve import kmeans
 
-        k = options.pop("k", None)
+        k: Any = options.pop("k", None)
         k = instances.given.get("k") if k is None else k
-        return list(kmeans(instances.data, k, **options))  # type: ignore[arg-type]
+        found: Any = kmeans(instances.data, k, **options)
+        return list(found)
 
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.nets.graph_split import GraphSplit

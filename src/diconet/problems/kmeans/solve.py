@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import torch
@@ -20,13 +20,25 @@ from diconet.nets.graph_split import GraphSplit
 from diconet.nets.sweep import SweepSplit
 from diconet.plot.levels import planar
 from diconet.plot.stages import Labels, Stage, chosen_levels, relabelled
-from diconet.problems.inputs import as_points, check_count, check_seed, is_many, tree_seeds
+from diconet.problems.inputs import (
+    ManyPoints,
+    Points,
+    as_points,
+    check_count,
+    check_seed,
+    is_many,
+    tree_seeds,
+)
 from diconet.problems.kmeans.budget import SharedBudget
 from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, OfWeighted, as_array
 from diconet.problems.kmeans.lloyd import Settled, lloyd
 from diconet.problems.kmeans.problem import PROBLEM
 from diconet.problems.networks import as_network
-from diconet.problems.solution import Model, Solution, labels_of
+from diconet.problems.progress import tell
+from diconet.problems.solution import Model, Solution, handed_back, labels_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CHEAP = 1_000_000
 
@@ -67,34 +79,52 @@ class Clusters(Solution):
         apart = frame.apart(self.labels, len(self.centers))
         kept = 1 - apart / whole if whole > 0 else 1.0
         text = f"{len(self.centers)} clusters, {100 * kept:.1f}% of the variance explained"
-        if self.points.size * len(self.centers) > _CHEAP:
-            return text
+        if not self._is_cheap:
+            return f"{text}, {self.note()}"
         return f"{text}, cost of k-means++: {self.reference:.6g}"
+
+    @property
+    def _is_cheap(self) -> bool:
+        return self.points.size * len(self.centers) <= _CHEAP
+
+    def note(self) -> str | None:
+        """Why k-means++ was not run beside it, where it was not."""
+        if self._is_cheap:
+            return None
+        return "cost of k-means++ left out, for it would take long: ask for .reference"
 
     @cached_property
     def reference(self) -> float:
         """The cost of scikit-learn's Lloyd: the best of 10 k-means++ starts, run when asked for."""
         from diconet.problems.kmeans.references import best_of_ten
 
+        tell("running k-means++ to compare")
         frame = _Frame.of(self.points, self.weights)
         labels = best_of_ten(frame.x, len(self.centers), frame.weights)
         return frame.cost(labels, int(labels.max()) + 1)
 
     def record(self) -> dict[str, Any]:
         """Points, cost beside that of k-means++ where it is cheap to know, clusters and labels."""
-        cheap = self.points.size * len(self.centers) <= _CHEAP
         return {
             "points": len(self.points),
             "value": self.value,
-            "k-means++": self.reference if cheap else None,
+            "k-means++": self.reference if self._is_cheap else None,
             "clusters": len(self.centers),
             "labels": self.labels.tolist(),
         }
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The label of every point."""
-        yield "index", "label"
-        yield from enumerate(self.labels.tolist())
+    def item_columns(self) -> dict[str, np.ndarray]:
+        return {f"x{i + 1}": column for i, column in enumerate(self.points.T)}
+
+    def answer_columns(self) -> dict[str, Any]:
+        """The cluster of every point."""
+        return {"label": self.labels}
+
+    def more_tables(self) -> dict[str, pd.DataFrame]:
+        """The centres."""
+        import pandas as pd
+
+        return {"centers": pd.DataFrame(self.centers, columns=list(self.item_columns()))}
 
     def title(self) -> str:
         return "k-means"
@@ -112,6 +142,30 @@ class Clusters(Solution):
         return [*down, Stage("answer", final, marks=self.answer_stage().marks)]
 
 
+@overload
+def kmeans(
+    points: Points,
+    k: int,
+    *,
+    lloyd: int = 300,
+    exchange: bool = True,
+    sample_weight: Any = None,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Clusters: ...
+@overload
+def kmeans(
+    points: ManyPoints,
+    k: int | Sequence[int] | np.ndarray,
+    *,
+    lloyd: int = 300,
+    exchange: bool = True,
+    sample_weight: Any = None,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> list[Clusters]: ...
 def kmeans(
     points: Any,
     k: int | Sequence[int] | np.ndarray,
@@ -123,13 +177,28 @@ def kmeans(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Clusters | list[Clusters]:
-    """Parts (n, d) points into k clusters, or each of several such arrays (solved as one batch).
+    """Parts points into k clusters, so that they lie close to the mean of their own.
 
     A network cuts the points in two, and the parts again, until there are k. On the way back up,
-    clusters are put right where two halves meet (`ExchangeMerge`), and then come at most `lloyd`
-    rounds of Lloyd's algorithm (`exchange=False, lloyd=0` for the leaves of the tree as they are).
-    `k` may be a list, one number per array, and so may `sample_weight`: how much each point counts.
-    `seed` draws the network's cuts at random instead of taking the likeliest.
+    clusters are put right where two halves meet (`ExchangeMerge`).
+
+    Args:
+        points: An (n, d) array, list, tensor or DataFrame; or a list of these, solved as one batch.
+        k: The number of clusters; for a list of point sets, one number or one each.
+        lloyd: The most rounds of Lloyd's algorithm in the end.
+        exchange: Whether clusters are put right on the way up; with False and `lloyd=0`, the
+            answer is the leaves of the tree as they are.
+        sample_weight: How much each point counts; for a list of point sets, one array each.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
+            default one if None.
+        seed: Draws the network's cuts at random; None takes the likeliest.
+        device: Where the network works, such as "cuda".
+
+    Returns:
+        The clusters, or a list of them for a list of point sets.
+
+    >>> kmeans([[0, 0], [9, 9], [0, 1], [9, 8]], k=2).labels.tolist()
+    [0, 1, 0, 1]
     """
     many = is_many(points, dims=2)
     arrays = [as_points(array, "points") for array in (points if many else [points])]
@@ -146,8 +215,10 @@ def kmeans(
         torch.tensor(counts, dtype=torch.float32, device=device)[:, None],
     )
     seeds = tree_seeds(seed, len(sets), device)
+    tell("dividing")
     with torch.inference_mode():
         tree = clusters_tree(network, sets, seeds)
+        tell("merging, then Lloyd's rounds")
         settled = _settled(sets, tree, frames, _merge_of(network) if exchange else None, lloyd)
     found = [
         frame.clusters(one, count, partitions, model)
@@ -155,7 +226,7 @@ def kmeans(
             frames, settled, counts, labels_of(tree), strict=True
         )
     ]
-    return found if many else found[0]
+    return handed_back(found, points, many)
 
 
 def clusters_tree(

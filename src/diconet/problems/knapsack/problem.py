@@ -26,7 +26,8 @@ _WEIGHT = ("weight", "weights", "w")
 class KnapsackProblem(Problem):
     """The most valuable items that fit a capacity together."""
 
-    files = "CSV with or without a header, .npy, JSON or Pisinger's CSV"
+    own_files = "Pisinger's CSV"
+    roles = (_VALUE, _WEIGHT)
     options = (Option("capacity", "what FILE does not hold", number),)
     sizes = (50, 100, 200)
     num_sets = 1_000
@@ -40,23 +41,32 @@ class KnapsackProblem(Problem):
         return KnapsackTask()
 
     def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
-        from diconet.io.tables import read_tables, stem
         from diconet.problems.knapsack.pisinger import is_pisinger, parse_pisinger
 
-        capacity = options.get("capacity")
-        if is_pisinger(source):
-            packs = parse_pisinger(source)
-            return Instances(
-                [one.name for one in packs],
-                [(one.values, one.weights) for one in packs],
-                {"capacity": [one.capacity if capacity is None else capacity for one in packs]},
-            )
-        tables = read_tables(source)
+        if not is_pisinger(source):
+            return super().read(source, options)
+        packs, capacity = parse_pisinger(source), options.get("capacity")
         return Instances(
-            [stem(table.name) for table in tables],
-            [_value_and_weight(table, self.columns(table, options)) for table in tables],
-            {"capacity": [table.extra("capacity", capacity) for table in tables]},
+            [one.name for one in packs],
+            [(one.values, one.weights) for one in packs],
+            {"capacity": [one.capacity if capacity is None else capacity for one in packs]},
         )
+
+    def columns(self, table: Table, options: Mapping[str, Any]) -> list[str]:
+        found = super().columns(table, options)
+        called = [table.role(names) for names in self.roles]
+        if options.get("columns") is None and table.named and None in called:
+            raise ValueError(
+                f"columns must be value and weight; {table.name} has {', '.join(table.columns)}:"
+                f" say which with --columns, such as --columns {table.typed(found)}."
+            )
+        return found
+
+    def instance(self, table: Table, columns: list[str]) -> Any:
+        return table.numbers(columns[0]), table.numbers(columns[1])
+
+    def given(self, tables: Sequence[Table], options: Mapping[str, Any]) -> dict[str, list[Any]]:
+        return {"capacity": [table.extra("capacity", options.get("capacity")) for table in tables]}
 
     def solve(self, instances: Instances, **options: Any) -> list[Solution]:
         from diconet.problems.knapsack.solve import knapsack
@@ -64,7 +74,7 @@ class KnapsackProblem(Problem):
         capacity = options.pop("capacity", None)
         capacity = instances.given.get("capacity", capacity)
         values, weights = ([one[side] for one in instances.data] for side in (0, 1))
-        return list(knapsack(values, weights, capacity, **options))  # type: ignore[arg-type]
+        return list(knapsack(values, weights, capacity, **options))
 
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.problems.knapsack.pack import PackMerge
@@ -101,19 +111,6 @@ class KnapsackProblem(Problem):
         data = [(points[:, 1], points[:, 0])]
         (solution,) = self.solve(Instances(["page"], data), capacity=[fields["capacity"]])
         return solution
-
-
-def _value_and_weight(table: Table, places: list[int] | None) -> tuple[list[Any], list[Any]]:
-    if places is None and not table.columns and table.width == 2:
-        places = [0, 1]
-    found: list[int | None] = list(places or []) or [
-        next((place for name in names if (place := table.place(name)) is not None), None)
-        for names in (_VALUE, _WEIGHT)
-    ]
-    if len(found) != 2 or found[0] is None or found[1] is None:
-        has = ", ".join(table.columns) or f"{table.width} without names"
-        raise ValueError(f"columns must be value and weight; {table.name} has {has}.")
-    return table.column(found[0]), table.column(found[1])
 
 
 PROBLEM = KnapsackProblem(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from diconet.core.noise import mix, seeds_from
 from diconet.core.sets import SetBatch
 from diconet.plot.stages import LEFT as NOT_TAKEN
 from diconet.plot.stages import Stage
-from diconet.problems.inputs import check_seed, is_many
+from diconet.problems.inputs import ManyNumbers, Numbers, check_seed, is_many
 from diconet.problems.knapsack.greedy import by_ratio, greedy_fill
 from diconet.problems.knapsack.instance import ITEM_BITS, Instance, Rounded
 from diconet.problems.knapsack.prices import Prices
@@ -25,7 +25,8 @@ from diconet.problems.knapsack.problem import PROBLEM
 from diconet.problems.knapsack.repair import CoreSplit
 from diconet.problems.knapsack.search import Hunt, run
 from diconet.problems.networks import as_network
-from diconet.problems.solution import Partitions, Solution
+from diconet.problems.progress import tell
+from diconet.problems.solution import Partitions, Solution, handed_back
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,11 +83,12 @@ class Packing(Solution):
             "chosen": self.chosen.tolist(),
         }
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The chosen items, with their values and weights."""
-        yield "index", "value", "weight"
-        for index in self.chosen.tolist():
-            yield index, float(self.values[index]), float(self.weights[index])
+    def item_columns(self) -> dict[str, np.ndarray]:
+        return {"value": self.values, "weight": self.weights}
+
+    def answer_columns(self) -> dict[str, Any]:
+        """1 for every item that is chosen, 0 for the others."""
+        return {"chosen": np.isin(np.arange(len(self.values)), self.chosen).astype(int)}
 
     def title(self) -> str:
         return "knapsack"
@@ -116,6 +118,26 @@ class Packing(Solution):
         add_legend(figure, axes)
 
 
+@overload
+def knapsack(
+    values: Numbers,
+    weights: Numbers,
+    capacity: float,
+    *,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Packing: ...
+@overload
+def knapsack(
+    values: ManyNumbers,
+    weights: ManyNumbers,
+    capacity: float | Numbers,
+    *,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> list[Packing]: ...
 def knapsack(
     values: Any,
     weights: Any,
@@ -127,10 +149,20 @@ def knapsack(
 ) -> Packing | list[Packing]:
     """The items to take so that they are worth most and weigh at most `capacity` together.
 
-    Or the items of each of several knapsacks (lists of arrays, and one capacity or one each),
-    solved as one batch. Sums are exact on the numbers given, be they floats, integers of any size,
-    fractions or decimals, so the capacity is never exceeded, not even by rounding. The `seed`
-    decides how equal items are divided; most answers are proven optimal, whatever it is.
+    Sums are exact on the numbers given, be they floats, integers of any size, fractions or
+    decimals, so the capacity is never exceeded, not even by rounding.
+
+    Args:
+        values: What each item is worth: n numbers; or a list of such, solved as one batch.
+        weights: What each item weighs: as many numbers as values.
+        capacity: What the chosen items may weigh together; for a list, one number or one each.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
+            default one if None.
+        seed: Decides how equal items are divided; most answers are proven optimal whatever it is.
+        device: Where the network works, such as "cuda".
+
+    Returns:
+        The packing, or a list of packings for a list of knapsacks.
 
     >>> knapsack([10, 6, 8, 1], [4, 2, 4, 1], 7).chosen.tolist()
     [0, 1, 3]
@@ -144,10 +176,11 @@ def knapsack(
     seed = check_seed(seed)
     packings: list[Packing] = []
     for first in range(0, len(instances), _INSTANCES_AT_ONCE):
+        tell(f"dividing and merging: {first} of {len(instances)} packed")
         part = instances[first : first + _INSTANCES_AT_ONCE]
         packings += _solve(part, network, seed, device)
     packings = [replace(packing, model=model) for packing in packings]
-    return packings if many else packings[0]
+    return handed_back(packings, values, many)
 
 
 def _read_many(values: Any, weights: Any, capacity: Any) -> list[Instance]:

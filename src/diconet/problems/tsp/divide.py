@@ -26,15 +26,16 @@ from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.parts import search_part
 
-LEAF = 3_000
+LEAF = 2_000
 """Cities of a leaf, at most: small enough for the cache, large enough to have few seams."""
 
 _STRANDS = 2
-_WALK = 20  # steps of the walk that picks the edges of a kick, at most
+_WALK = 25  # steps of the walk that picks the edges of a kick, at most
 _BATCH = 5  # kicks per city in a round
 _SEAM = 5  # near neighbours that show a city lies at a cut
-_LONGEST = 25_000  # a stretch to turn around where nothing is divided
 _HAIR = 1e-12
+_FEW = 500  # cities up to which there is more than one start
+_STARTS = 4
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def searched(
     tour = np.array(tour, dtype=np.int32)
     if len(tour) < 5:
         return tour
-    tiny = _HAIR * max(metric.length(tour), 1e-300)
+    tiny = _HAIR * max(metric.length(tour) / metric.unit, 1e-290)
     if len(tour) <= leaf:
         return _flat(metric, near, tour, budget, seed, tiny)
     # From a poor tour, parts would be full of ways outside that must stay; this takes little time.
@@ -98,17 +99,26 @@ def searched(
 def _flat(
     metric: Metric, near: np.ndarray, tour: np.ndarray, budget: Budget, seed: int, tiny: float
 ) -> np.ndarray:
-    """The search without division, some kicks at a time where the clock decides."""
-    link = np.full((len(tour), 2), -1, dtype=np.int32)
-    many = int(budget.kicks * len(tour))
-    done, number = 0, 0
-    while not number or (not budget.over and (budget.deadline is not None or done < many)):
-        kicks = many if budget.deadline is None else max(len(tour), 2_000)
-        args = (metric.xy, metric.code, near, link, tour, kicks, _WALK, _LONGEST, tiny)
+    """The search without division; few cities are searched from several starts, the best kept."""
+    num = len(tour)
+    few = num <= _FEW and (budget.kicks > 0 or budget.deadline is not None)
+    starts = _STARTS if few else 1
+    kicks = int(budget.kicks * num / starts)
+    if budget.deadline is not None:
+        kicks = 25 * num if few else max(num, 2_000)
+    link = np.full((num, 2), -1, dtype=np.int32)
+    best, shortest = tour, np.inf
+    number = 0
+    while not number or (number < starts if budget.deadline is None else not budget.over):
+        rng = np.random.default_rng([seed, number])
+        this = rng.permutation(num).astype(np.int32) if few and number else best.copy()
+        args = (metric.xy, metric.code, near, link, this, kicks, _WALK, tiny)
         search(*args, _seed(seed, number))
-        done += kicks
+        length = metric.length(this)
+        if length < shortest:
+            best, shortest = this, length
         number += 1
-    return tour
+    return best
 
 
 def _seed(*numbers: int) -> np.uint64:

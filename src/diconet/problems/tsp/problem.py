@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diconet.io.names import LATITUDE, LONGITUDE, PLANE
 from diconet.io.parse import number, one_of
 from diconet.io.source import Source
 from diconet.problems.problem import Instances, Option, Page, Problem, Show
@@ -23,21 +24,35 @@ if TYPE_CHECKING:
     from diconet.problems.solution import Model, Solution
 
 _PICTURE_LEAF = 40
+_METRICS = ("euclidean", "haversine", "EUC_2D", "CEIL_2D", "ATT", "GEO")
+
+
+def _metric(text: str) -> str:
+    """Reads a metric, in whatever case."""
+    small = one_of(*(name.lower() for name in _METRICS))(text.lower())
+    return next(name for name in _METRICS if name.lower() == small)
 
 
 class TspProblem(Problem):
     """The shortest round trip through all cities."""
 
-    files = "TSPLIB, CSV with or without a header, .npy or JSON"
+    own_files = "TSPLIB (.tsp)"
+    roles = PLANE
     options = (
         Option("refine", "none, 2opt or lk (default)", one_of("none", "2opt", "lk")),
-        Option("kicks", "tries per city for lk (default: 100; above 3,000 cities 20)", number),
+        Option("kicks", "tries per city for lk (default: 100; above 2,000 cities 20)", number),
         Option("seconds", "time per instance for lk, in place of kicks", number),
         Option("optimum", "the shortest length, if you know it", number),
+        Option(
+            "metric",
+            "euclidean (default), haversine (km, by latitude and longitude), or a"
+            " rule of TSPLIB: euc_2d, ceil_2d, att, geo",
+            _metric,
+        ),
     )
     sizes = (10, 20, 40, 80)
     num_sets = 200
-    outputs = (".csv", ".json", ".npy", ".tour")
+    own_outputs = (".tour",)
     has_table = True
     page = Page("cities", "length")
 
@@ -54,15 +69,29 @@ class TspProblem(Problem):
         if known is not None and not known > 0:
             raise ValueError(f"--optimum must be above 0; got {known}.")
         if is_tsplib(source):
+            if options.get("metric") is not None:
+                raise ValueError(
+                    f"--metric must not be given for {source.name}, which names its own."
+                )
             instance = parse_tsp(source)
             optimum = known or _listed(source, instance.name) or instance.optimum
             return Instances([instance.name], [instance], {"optimum": [optimum]})
         found = super().read(source, options)
         optima = [known or _listed(source, name) for name in found.names]
-        return Instances(found.names, found.data, {"optimum": optima})
+        return replace(found, given={"optimum": optima})
 
-    def columns(self, table: Table, options: Mapping[str, Any]) -> list[int] | None:
-        return super().columns(table, options) or table.planar()
+    def columns(self, table: Table, options: Mapping[str, Any]) -> list[str]:
+        found = super().columns(table, options)
+        on_globe = options.get("metric") in ("haversine", "GEO")
+        # Distances on a globe take the latitude first.
+        turned = on_globe and found[0].strip().lower() in PLANE[0]
+        return found[::-1] if turned else found
+
+    def hint(self, table: Table, options: Mapping[str, Any]) -> str | None:
+        called = {column.strip().lower() for column in self.columns(table, options)}
+        if options.get("metric") is None and called & {*LATITUDE} and called & {*LONGITUDE}:
+            return "these look like places on Earth: --metric haversine measures in kilometres."
+        return None
 
     def solve(self, instances: Instances, **options: Any) -> list[Solution]:
         from diconet.problems.tsp.solve import tsp

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
 import torch
@@ -17,9 +17,18 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, grow
 from diconet.nets.axes import AcrossSplit
 from diconet.plot.stages import Stage
-from diconet.problems.inputs import as_points, check_amount, check_seed, is_many, tree_seeds
+from diconet.problems.inputs import (
+    ManyPoints,
+    Points,
+    as_points,
+    check_amount,
+    check_seed,
+    is_many,
+    tree_seeds,
+)
 from diconet.problems.networks import as_network
-from diconet.problems.solution import Model, Partitions, Solution, labels_of
+from diconet.problems.progress import tell
+from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
 from diconet.problems.tsp.divide import LEAF, Budget, searched
 from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, scored_once
 from diconet.problems.tsp.length import LengthMerge
@@ -60,6 +69,7 @@ class Tour(Solution):
         """What Held and Karp prove, worked out when asked for; None where n is too large for it."""
         if len(self.tour) > LARGEST or not np.isfinite(self.value):
             return None
+        tell("proving a bound")
         return min(held_karp_bound(Metric.of(self.cities, self.kind)), self.value)
 
     @property
@@ -74,11 +84,17 @@ class Tour(Solution):
         """The number of cities, and the gap if it is known."""
         text = f"{len(self.tour)} cities"
         if self.gap is None:
-            return f"{text}, optimum not known"
+            return f"{text}, {self.note() or 'optimum not known'}"
         if self.optimum is None and self.gap < _HAIR:
             return f"{text}, proven optimal"
         most = "" if self.optimum else "at most "
         return f"{text}, {most}{100 * self.gap:.2f}% above the optimum"
+
+    def note(self) -> str | None:
+        """Why there is no bound, where there is none."""
+        if len(self.tour) > LARGEST and self.optimum is None:
+            return f"no bound: it is worked out for up to {LARGEST:,} cities"
+        return None
 
     def record(self) -> dict[str, Any]:
         """Cities, length, optimum or bound, the gap to that, and the tour."""
@@ -95,11 +111,12 @@ class Tour(Solution):
         """Writes the tour as a TSPLIB .tour file."""
         write_tour(path, self.tour, name=name, comment=f"length {self.value:.10g}")
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The cities in order, with their coordinates."""
-        yield "city", "x", "y"
-        for city in self.tour.tolist():
-            yield city, *self.cities[city].tolist()
+    def item_columns(self) -> dict[str, np.ndarray]:
+        return {"x": self.cities[:, 0], "y": self.cities[:, 1]}
+
+    def answer_columns(self) -> dict[str, Any]:
+        """Each city's place in the tour, counted from 0."""
+        return {"order": numbered(self.tour, len(self.tour))}
 
     def title(self) -> str:
         return f"tour of length {self.value:.6g}"
@@ -123,6 +140,30 @@ class Tour(Solution):
         return Stage(title, parts, [(n, rows[tour.tour]) for n, rows, tour in ways])
 
 
+@overload
+def tsp(
+    cities: Points | TspInstance,
+    *,
+    refine: str = "lk",
+    kicks: float | None = None,
+    seconds: float | None = None,
+    metric: str = "euclidean",
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Tour: ...
+@overload
+def tsp(
+    cities: ManyPoints | Sequence[TspInstance],
+    *,
+    refine: str = "lk",
+    kicks: float | None = None,
+    seconds: float | None = None,
+    metric: str = "euclidean",
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+) -> list[Tour]: ...
 def tsp(
     cities: Any,
     *,
@@ -134,14 +175,31 @@ def tsp(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Tour | list[Tour]:
-    """A short round trip through (n, 2) cities, or through each of several such arrays.
+    """A short round trip through cities.
 
     A network says which edges belong to the tour. Taken best first, they make a tour to begin with,
-    and the likeliest are what the search looks at. `refine` shortens it: "none", "2opt" (moves of
-    two and three edges until none helps), or "lk" (Lin-Kernighan chains, then `kicks` per city, or
-    as many as fit into `seconds` for each instance). Above 3,000 cities the search goes through a
-    tree of parts. A `TspInstance` read from a file brings its own metric. `seed` varies trees and
-    kicks.
+    and the likeliest are what the search looks at. Above 2,000 cities the search goes through a
+    tree of parts.
+
+    Args:
+        cities: An (n, 2) array, list, tensor or DataFrame; or a list of these. A `TspInstance` read
+            from a file brings its own metric.
+        refine: How the tour is shortened: "none", "2opt" (exchanges of edges until none helps) or
+            "lk" (the same, then kicks).
+        kicks: Tries per city for "lk".
+        seconds: Time per instance for "lk", in place of `kicks`.
+        metric: "euclidean", "haversine" (kilometres between latitudes and longitudes in degrees) or
+            a rule of TSPLIB: "EUC_2D", "CEIL_2D", "ATT", "GEO".
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
+            default one if None.
+        seed: Varies trees and kicks.
+        device: Where the network works, such as "cuda".
+
+    Returns:
+        The tour, or a list of tours for a list of maps.
+
+    >>> tsp([[0, 0], [3, 4], [0, 4], [3, 0]]).tour.tolist()
+    [0, 2, 1, 3]
     """
     start = time.monotonic()
     _check_search(refine, metric, kicks, seconds)
@@ -154,12 +212,14 @@ def tsp(
     if seconds is not None and _too_slow(network, maps, seconds):
         network = DiCoNet(AcrossSplit(), LengthMerge(), depth=0)
     how = _How(cast(Refine, refine), kicks, seconds, seed or 0)
-    tours = []
+    tours: list[Tour] = []
+    tell("asking the network")
     for one, signal in zip(maps, _signals(maps, network, seed, device), strict=True):
+        tell(f"searching: {len(tours)} of {len(maps)} tours found")
         tour = how.tour(one, signal, start)
         tours.append(_answer(one, tour, signal.tree, model))
         start = time.monotonic()
-    return tours if many else tours[0]
+    return handed_back(tours, cities, many)
 
 
 def _check_search(refine: str, metric: str, kicks: float | None, seconds: float | None) -> None:
@@ -191,16 +251,29 @@ class _Map:
         if isinstance(cities, TspInstance):
             cities, kind, optimum = cities.cities, cities.kind, cities.optimum
         cities = as_points(cities, "cities", columns=2)
+        if kind == "haversine" and np.abs(cities[:, 0]).max() > 90:
+            raise ValueError(
+                "cities must be latitude (-90 to 90) and longitude for haversine; got a latitude of"
+                f" {cities[np.abs(cities[:, 0]).argmax(), 0]:g}."
+            )
         distinct, place = np.unique(cities, axis=0, return_inverse=True)
         return cls(cities, distinct, place.reshape(-1), kind, optimum)
 
     def flat(self) -> np.ndarray:
         """The distinct cities within the unit square, their shape kept."""
         half = self.distinct / 2  # so that the widest range of doubles does not overflow
-        if self.kind == "GEO":
+        if self.kind in ("GEO", "haversine"):
+            half[:, 1] = _from_widest_gap(self.distinct[:, 1]) / 2
             half = half * [1.0, np.cos(np.radians(2 * half[:, 0].mean()))]
         half = half - half.min(0)
         return half / max(float(half.max()), np.finfo(np.float64).tiny)
+
+
+def _from_widest_gap(longitude: np.ndarray) -> np.ndarray:
+    """Degrees counted from the end of the widest stretch without cities, so that none is cut."""
+    around = np.sort(longitude)
+    start = np.roll(around, -1)[np.argmax(np.diff(around, append=around[0] + 360))]
+    return np.asarray((longitude - start) % 360)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,5 +367,10 @@ def _answer(one: _Map, tour: np.ndarray, tree: Partitions, model: Model) -> Tour
     if len(whole) > 2 and whole[-1] < whole[1]:
         whole[1:] = whole[1:][::-1]
     length = Metric.of(one.cities, one.kind).length(whole)
+    if not np.isfinite(length):
+        largest = float(np.abs(one.cities).max())
+        raise ValueError(
+            f"cities must lie near enough to be measured; got coordinates up to {largest:g}."
+        )
     tree = tree.of_items(one.place)
     return Tour(length, tree, one.cities, whole, one.optimum, one.kind, model=model)

@@ -36,5 +36,5 @@ def test_geo_reads_minutes_not_decimals() -> None:
 
 
 def test_unknown_metric_is_named() -> None:
-    with pytest.raises(ValueError, match=r"metric must be one of .*GEO; got 'MAN_2D'"):
+    with pytest.raises(ValueError, match=r"metric must be one of .*GEO.*; got 'MAN_2D'"):
         Metric.of(np.zeros((2, 2)), "MAN_2D")

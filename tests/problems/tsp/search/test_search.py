@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diconet.problems.tsp.divide import Budget, searched
+from diconet.problems.tsp.search.exchange import (
+    improve,
+    new_room,
+    positions,
+    rewrite,
+    take_back,
+)
 from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
-from diconet.problems.tsp.search.moves import after, before, exchange, positions, reverse, undo
 from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
 from diconet.problems.tsp.search.parts import search_part
 
@@ -29,42 +35,68 @@ def is_permutation(tour: np.ndarray, n: int) -> bool:
     return bool(np.array_equal(np.sort(tour), np.arange(n)))
 
 
-@given(st.integers(2, 30), st.data())
-@settings(max_examples=60, deadline=None)
-def test_reversing_twice_changes_nothing(n: int, data: st.DataObject) -> None:
-    tour = np.random.default_rng(n).permutation(n).astype(np.int32)
-    pos = positions(tour)
-    start, stop = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
-    kept = tour.copy()
-    reverse(tour, pos, start, stop)
-    assert np.array_equal(pos[tour], np.arange(n))
-    reverse(tour, pos, start, stop)
-    assert np.array_equal(tour, kept)
-
-
-@given(st.integers(4, 20), st.booleans(), st.data())
-@settings(max_examples=100, deadline=None)
-def test_an_exchange_swaps_two_edges_and_no_other(
-    n: int, backward: bool, data: st.DataObject
+@given(
+    st.integers(5, 40), st.integers(0, 10_000), st.lists(st.integers(1, 5), min_size=1, max_size=9)
+)
+@settings(max_examples=150, deadline=None)
+def test_an_exchange_does_what_it_says_and_can_be_taken_back(
+    n: int, seed: int, breadth: list[int]
 ) -> None:
-    tour = np.random.default_rng(n).permutation(n).astype(np.int32)
-    pos = positions(tour)
-    i = data.draw(st.integers(0, n - 1))
-    j = (i + data.draw(st.integers(2, n - 2))) % n
-    onward = before if backward else after
-    a, c = tour[i], tour[j]
-    b, d = onward(tour, pos, a), onward(tour, pos, c)
-    old = edges_of(tour)
-    log = np.empty((4, 2), dtype=np.int32)
-    kept = tour.copy()
-    used = exchange(tour, pos, a, b, c, d, log, 0)
-    new = edges_of(tour)
-    assert old - new == {frozenset((a, b)), frozenset((c, d))} - new
-    assert frozenset((a, c)) in new
-    assert frozenset((b, d)) in new
+    """The gain is real, only edges between its ends change, and the log restores the tour."""
+    rng = np.random.default_rng(seed)
+    metric = Metric.of(rng.random((n, 2)))
+    near = near_lists(metric.xy, 5)
+    reach = np.linalg.norm(metric.xy[near] - metric.xy[:, None], axis=2)
+    tour = rng.permutation(n).astype(np.int32)
+    pos, kept, before = positions(tour), tour.copy(), edges_of(tour)
+    t, gains, room = new_room()
+    start = int(rng.integers(n))
+    args = (metric.xy, 0, near, reach, free(n), tour, pos, start, 1e-9)
+    gain, k = improve(*args, np.array(breadth), t, gains, room)
+    assert np.array_equal(tour, kept)
+    if k == 0:
+        assert gain == 0
+        return
+    log, windows = np.empty(99, dtype=np.int32), np.empty((4, 2), dtype=np.int32)
+    used, many = rewrite(tour, pos, k, room, np.empty(n, dtype=np.int32), log, windows, 0, 0)
     assert is_permutation(tour, n)
-    undo(tour, pos, log, used, 0)
-    assert edges_of(tour) == edges_of(kept)
+    assert np.array_equal(pos[tour], np.arange(n))
+    assert metric.length(tour) == pytest.approx(metric.length(kept) - gain)
+    assert gain > 0
+    ends = t[: 2 * k].tolist()
+    out = {frozenset(pair) for pair in zip(ends[::2], ends[1::2], strict=True)}
+    put_in = {frozenset(pair) for pair in zip(ends[1::2], [*ends[2::2], ends[0]], strict=True)}
+    assert edges_of(tour) == (before - out) | put_in
+    take_back(tour, pos, log, windows, used, many)
+    assert np.array_equal(tour, kept)
+    assert np.array_equal(pos[tour], np.arange(n))
+
+
+def test_an_exchange_that_would_leave_two_tours_is_not_made() -> None:
+    """Two far pairs of near cities: the gain of joining each pair to a ring is no tour."""
+    cities = np.array([[0, 0], [0, 1], [50, 0], [50, 1], [25.0, 40]])
+    metric, near = Metric.of(cities), near_lists(cities, 4)
+    for seed in range(20):
+        tour = np.random.default_rng(seed).permutation(5).astype(np.int32)
+        search(metric.xy, 0, near, free(5), tour, 20, 10, 1e-9, SEED)
+        assert is_permutation(tour, 5)
+        assert metric.length(tour) == pytest.approx(shortest(metric))
+
+
+def test_where_the_log_is_full_nothing_changes() -> None:
+    metric = Metric.of(np.random.default_rng(0).random((30, 2)))
+    near = near_lists(metric.xy, 5)
+    reach = np.linalg.norm(metric.xy[near] - metric.xy[:, None], axis=2)
+    tour = np.arange(30, dtype=np.int32)
+    pos = positions(tour)
+    t, gains, room = new_room()
+    args = (metric.xy, 0, near, reach, free(30), tour, pos, 3, 1e-9)
+    _, k = improve(*args, np.array([5, 3]), t, gains, room)
+    assert k > 0
+    log, windows = np.empty(0, dtype=np.int32), np.empty((4, 2), dtype=np.int32)
+    rest = (np.empty(30, dtype=np.int32), log, windows, 0, 0)
+    assert rewrite(tour, pos, k, room, *rest) == (0, 0)
+    assert np.array_equal(tour, np.arange(30))
 
 
 SEED = np.uint64(7)
@@ -82,7 +114,7 @@ def test_a_search_gains_what_it_says_and_never_lengthens(n: int, seed: int, kick
     metric, near = Metric.of(cities), near_lists(cities, 6)
     tour = rng.permutation(n).astype(np.int32)
     length = metric.length(tour)
-    gain = search(metric.xy, 0, near, free(n), tour, kicks, 10, n, 1e-9, SEED)
+    gain = search(metric.xy, 0, near, free(n), tour, kicks, 10, 1e-9, SEED)
     assert is_permutation(tour, n)
     assert gain >= 0
     assert metric.length(tour) == pytest.approx(length - gain)
@@ -99,7 +131,7 @@ def test_linked_edges_stay(n: int, seed: int) -> None:
     for i in range(0, n - 1, 3):
         link[tour[i], 1], link[tour[i + 1], 0] = tour[i + 1], tour[i]
     kept = {frozenset((int(tour[i]), int(tour[i + 1]))) for i in range(0, n - 1, 3)}
-    search(metric.xy, 0, near_lists(cities, 6), link, tour, 50, 10, n, 1e-9, SEED)
+    search(metric.xy, 0, near_lists(cities, 6), link, tour, 50, 10, 1e-9, SEED)
     assert kept <= edges_of(tour)
 
 

@@ -1,8 +1,8 @@
-"""Local search on one tour: chains until none helps, then kicks that chains repair.
+"""Local search on one tour: exchanges until none helps, then kicks that exchanges repair.
 
 A kick takes four edges near each other on the map and swaps the outer two of the three stretches
-between them (a double bridge, which no chain undoes at once). Which edges, a random walk among near
-cities says (Applegate, Cook & Rohe, 2003). What follows is taken back unless it paid.
+between them (a double bridge, which is no chain of exchanges). Which edges, a random walk among
+near cities says (Applegate, Cook & Rohe, 2003). What follows is taken back unless it paid.
 """
 
 from __future__ import annotations
@@ -12,17 +12,26 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from diconet.problems.tsp.search.chains import ENDS, improve
+from diconet.problems.tsp.search.exchange import (
+    held,
+    improve,
+    new_room,
+    positions,
+    put,
+    rewrite,
+    take_back,
+)
 from diconet.problems.tsp.search.metric import distance
-from diconet.problems.tsp.search.moves import held, positions, reverse, undo
 
-_LOG = 2_000
-_CHAIN = 16  # entries of the log that one chain may need
+_WINDOWS = 400  # exchanges that one kick may lead to
+_LOG = 50_000  # cities that they may move, together
+_DEEP = np.array([5, 3, 2, 1, 1, 1])  # near neighbours tried per edge, where a descent begins
+_QUICK = np.array([5, 3, 1])  # the same, to repair a kick
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def search(xy, code, near, link, tour, kicks, walk, longest, tiny, seed):
+def search(xy, code, near, link, tour, kicks, walk, tiny, seed):
     """Shortens a tour in place and gives by how much; edges in `link` stay."""
     n = len(tour)
     if n < 5:
@@ -32,26 +41,32 @@ def search(xy, code, near, link, tour, kicks, walk, longest, tiny, seed):
         for k in range(near.shape[1]):
             reach[i, k] = distance(xy, code, i, near[i, k]) if near[i, k] >= 0 else np.inf
     pos = positions(tour)
-    log = np.empty((_LOG, 2), dtype=np.int32)
-    ends = np.empty(ENDS, dtype=np.int32)
+    spare = np.empty(n, dtype=np.int32)
+    log = np.empty(min(16 * n + 64, _LOG), dtype=np.int32)
+    windows = np.empty((_WINDOWS, 2), dtype=np.int32)
     waiting = np.zeros(n, dtype=np.bool_)
     queue = np.empty(n, dtype=np.int32)
+    t, gains, room = new_room()
     total = _descend(
-        xy, code, near, reach, link, tour, pos, tiny, longest, log, ends, waiting, queue
-    )
+        xy, code, near, reach, link, tour, pos, tiny, _DEEP, t, gains, room, spare, log, windows,
+        waiting, queue,
+    )  # fmt: skip
     state = np.array([seed], dtype=np.uint64)
     for _ in range(kicks):
         total += _kick(
-            xy, code, near, reach, link, tour, pos, tiny, longest, log, ends, waiting, queue,
-            walk, state,
+            xy, code, near, reach, link, tour, pos, tiny, _QUICK, t, gains, room, spare, log,
+            windows, waiting, queue, walk, state,
         )  # fmt: skip
     return total
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _descend(xy, code, near, reach, link, tour, pos, tiny, longest, log, ends, waiting, queue):
-    """Chains from every city, again where something changed, until none helps."""
+def _descend(
+    xy, code, near, reach, link, tour, pos, tiny, breadth, t, gains, room, spare, log, windows,
+    waiting, queue,
+):  # fmt: skip
+    """Exchanges from every city, again where something changed, until none helps."""
     n = len(tour)
     total = 0.0
     head, count = 0, n
@@ -63,72 +78,77 @@ def _descend(xy, code, near, reach, link, tour, pos, tiny, longest, log, ends, w
         head = head + 1 if head + 1 < n else 0
         count -= 1
         waiting[city] = False
-        many = 1
-        while many > 0:
-            won, _, many = improve(
-                xy, code, near, reach, link, tour, pos, city, tiny, longest, log, 0, ends
-            )
-            total += won
-            for k in range(many):
-                if not waiting[ends[k]]:
-                    waiting[ends[k]] = True
-                    at = head + count
-                    queue[at if at < n else at - n] = ends[k]
-                    count += 1
+        won, k = improve(
+            xy, code, near, reach, link, tour, pos, city, tiny, breadth, t, gains, room
+        )
+        if k == 0:
+            continue
+        _, many = rewrite(tour, pos, k, room, spare, log, windows, 0, 0)
+        if many == 0:  # too far apart on a long tour
+            continue
+        total += won
+        for i in range(2 * k):
+            if not waiting[t[i]]:
+                waiting[t[i]] = True
+                at = head + count
+                queue[at if at < n else at - n] = t[i]
+                count += 1
     return total
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
 def _kick(
-    xy, code, near, reach, link, tour, pos, tiny, longest, log, ends, waiting, queue, walk, state
-):
+    xy, code, near, reach, link, tour, pos, tiny, breadth, t, gains, room, spare, log, windows,
+    waiting, queue, walk, state,
+):  # fmt: skip
     """One kick and its repair; gives what was gained, 0 where all was taken back."""
     n = len(tour)
     p, q, r, s = _places(near, tour, pos, walk, state)
-    if p == q or q == r or r == s:
+    if p == q or q == r or r == s or s - p > len(log):
         return 0.0
+    for here in (p, q, r, s):
+        if held(link, tour[here % n], tour[(here + 1) % n]):
+            return 0.0
     gain = 0.0
     count = 0
     for here in (p, q, r, s):
         a, b = tour[here % n], tour[(here + 1) % n]
-        if held(link, a, b):
-            while count > 0:
-                count -= 1
-                waiting[queue[count]] = False
-            return 0.0
         gain += distance(xy, code, a, b)
         for city in (a, b):
             if not waiting[city]:
                 waiting[city] = True
                 queue[count] = city
                 count += 1
-    # X Y Z becomes Z Y X: turn all around as one, then each of them.
-    x, y = p + (s - r), p + (s - q)
-    used = 0
-    for start, stop in ((p + 1, s), (p + 1, x), (x + 1, y), (y + 1, s)):
-        log[used, 0], log[used, 1] = start % n, stop % n
-        reverse(tour, pos, start % n, stop % n)
-        used += 1
-    for here in (p, x, y, s):
+    size = 0
+    for start, stop in ((r, s), (q, r), (p, q)):  # X Y Z becomes Z Y X
+        for here in range(start + 1, stop + 1):
+            spare[size] = tour[here if here < n else here - n]
+            size += 1
+    used, many = put(tour, pos, (p + 1) % n, size, spare, log, windows, 0, 0)
+    for here in (p, p + s - r, p + s - q, s):
         gain -= distance(xy, code, tour[here % n], tour[(here + 1) % n])
     while count > 0:
         count -= 1
         city = queue[count]
         waiting[city] = False
-        if used + _CHAIN > len(log):
-            continue
-        won, used, many = improve(
-            xy, code, near, reach, link, tour, pos, city, tiny, longest, log, used, ends
+        won, k = improve(
+            xy, code, near, reach, link, tour, pos, city, tiny, breadth, t, gains, room
         )
+        if k == 0:
+            continue
+        before = many
+        used, many = rewrite(tour, pos, k, room, spare, log, windows, used, many)
+        if many == before:  # no room left to take it back
+            continue
         gain += won
-        for k in range(many):
-            if not waiting[ends[k]]:
-                waiting[ends[k]] = True
-                queue[count] = ends[k]
+        for i in range(2 * k):
+            if not waiting[t[i]]:
+                waiting[t[i]] = True
+                queue[count] = t[i]
                 count += 1
     if gain < 0:
-        undo(tour, pos, log, used, 0)
+        take_back(tour, pos, log, windows, used, many)
         return 0.0
     return gain
 
@@ -138,7 +158,7 @@ def _kick(
 def _places(near, tour, pos, walk, state):
     """Four places in order along the tour, of cities that a walk among near ones leads to.
 
-    What lies between the first and the last is turned around, so the widest gap is left out.
+    What lies between the first and the last is written anew, so the widest gap is left out.
     """
     n = len(tour)
     at = np.empty(4, dtype=np.int64)

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, no_type_check
+from typing import Literal, get_args, no_type_check
 
 import numpy as np
 from numba import njit
 
-Kind = Literal["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO"]
-_CODES = {"euclidean": 0, "EUC_2D": 1, "CEIL_2D": 2, "ATT": 3, "GEO": 4}
+Kind = Literal["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO", "haversine"]
+_CODES = {kind: code for code, kind in enumerate(get_args(Kind))}
+_EARTH = 6371.0088
+"""The mean radius of the Earth in kilometres."""
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """Cities and how far apart they are: Euclidean, or whole numbers by the rules of TSPLIB."""
+    """Cities and how far apart they are.
+
+    Euclidean, whole numbers by the rules of TSPLIB, or kilometres on the globe ("haversine", from
+    latitude and longitude in degrees).
+
+    `xy` is in units of `unit`, which is 1 unless squares would leave the range of doubles.
+    """
 
     xy: np.ndarray
     code: int
+    unit: float = 1.0
 
     @classmethod
     def of(cls, cities: np.ndarray, kind: str = "euclidean") -> Metric:
@@ -27,14 +36,30 @@ class Metric:
             known = ", ".join(_CODES)
             raise ValueError(f"metric must be one of {known}; got {kind!r}.")
         cities = np.ascontiguousarray(cities, dtype=np.float64)
-        return cls(_radians(cities) if kind == "GEO" else cities, _CODES[kind])
+        if kind in ("GEO", "haversine"):
+            cities = _radians(cities) if kind == "GEO" else np.radians(cities)
+        unit = _unit(cities) if kind == "euclidean" else 1.0
+        return cls(cities if unit == 1.0 else cities / unit, _CODES[kind], unit)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all distances are whole numbers."""
+        return self.code not in (0, 5)
 
     def __len__(self) -> int:
         return len(self.xy)
 
     def length(self, tour: np.ndarray) -> float:
         """The length of a round trip."""
-        return float(tour_length(self.xy, self.code, np.asarray(tour, dtype=np.int32)))
+        return self.unit * float(tour_length(self.xy, self.code, np.asarray(tour, dtype=np.int32)))
+
+
+def _unit(cities: np.ndarray) -> float:
+    """1, or a power of two by which very large or very small coordinates can be squared."""
+    largest = float(np.abs(cities).max(initial=0.0))
+    if largest == 0.0 or 1e-140 < largest < 1e140:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 def _radians(cities: np.ndarray) -> np.ndarray:
@@ -51,27 +76,34 @@ def distance(xy, code, i, j):
     dy = xy[i, 1] - xy[j, 1]
     if code == 0:
         return math.sqrt(dx * dx + dy * dy)
-    return _by_rule(dx, dy, xy[i, 0] + xy[j, 0], code)
+    return _by_rule(dx, dy, xy[i, 0], xy[j, 0], code)
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _by_rule(dx, dy, both, code):
-    """A rule of TSPLIB's; `both` is the sum of the two latitudes."""
+def _by_rule(dx, dy, here, there, code):
+    """Every other distance; `here` and `there` are latitudes where the rule asks for them.
+
+    NumPy's floor and ceil stay floats here; those of `math` become integers, and overflow.
+    """
     if code == 1:
-        return math.floor(math.sqrt(dx * dx + dy * dy) + 0.5)
+        return np.floor(math.sqrt(dx * dx + dy * dy) + 0.5)
     if code == 2:
-        return math.ceil(math.sqrt(dx * dx + dy * dy))
+        return np.ceil(math.sqrt(dx * dx + dy * dy))
     if code == 3:
         exact = math.sqrt((dx * dx + dy * dy) / 10.0)
-        whole = math.floor(exact + 0.5)
+        whole = np.floor(exact + 0.5)
         return whole + 1.0 if whole < exact else whole
+    if code == 5:
+        h = math.sin(dx / 2) ** 2 + math.cos(here) * math.cos(there) * math.sin(dy / 2) ** 2
+        return 2 * _EARTH * math.asin(min(1.0, math.sqrt(h)))
     if dx == 0.0 and dy == 0.0:
         return 0.0
     q1 = math.cos(dy)
     q2 = math.cos(dx)
-    q3 = math.cos(both)
-    return math.floor(6378.388 * math.acos(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3)) + 1.0)
+    q3 = math.cos(here + there)
+    cosine = min(max(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3), -1.0), 1.0)
+    return np.floor(6378.388 * math.acos(cosine) + 1.0)
 
 
 @njit(cache=True, nogil=True)

@@ -30,7 +30,7 @@ def held_karp_bound(metric: Metric) -> float:
         return metric.length(np.arange(num)) * (1 - _HAIR)
     rounds = int(min(max(_STEPS / num**2, 20), _ROUNDS))
     bound = float(_ascend(metric.xy, metric.code, rounds)) * (1 - _HAIR)
-    return bound if metric.code == 0 else float(math.ceil(bound))
+    return float(math.ceil(bound)) if metric.is_whole else metric.unit * bound
 
 
 @njit(cache=True)

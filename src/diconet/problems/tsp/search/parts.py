@@ -54,7 +54,7 @@ def search_part(xy, code, near, path, pos, strand, local, members, closed, kicks
         local[path[where[i]]] = -1
     link = _links(where, len(path), closed)
     tour = np.arange(m).astype(np.int32)
-    gain = search(own_xy, code, own_near, link, tour, kicks, walk, m, tiny, seed)
+    gain = search(own_xy, code, own_near, link, tour, kicks, walk, tiny, seed)
     if gain > 0:
         _write_back(path, pos, where, tour, link)
     return gain

@@ -1,0 +1,77 @@
+"""Processes that die: three kills of a run (`benchmarks/faults.py` does fifty), and one of two."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import torch
+
+from tests.learn.test_train import HERE, ROOT, small_run, weights
+
+DYING = """
+import os, signal, sys, threading, time, torch
+from pathlib import Path
+torch.set_num_threads(1)
+from tests.learn.test_train import small_run
+
+def die():
+    while not (Path(sys.argv[1]) / "checkpoint.pt").exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if os.environ["RANK"] == "1":
+    threading.Thread(target=die, daemon=True).start()
+small_run(sys.argv[1], 200, schedule="epoch")
+"""
+
+
+def test_a_run_killed_at_random_moments_ends_as_if_nothing_had_happened() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "faults.py"), "--kills", "3", "--json"]
+    done = subprocess.run(
+        command, env=os.environ | HERE, capture_output=True, text=True, check=True, timeout=300
+    )
+    (record,) = json.loads(done.stdout)
+    assert record["kills"] == 3
+    assert record["alike"] == record["runs"]
+
+
+def test_when_one_of_two_processes_is_killed_the_run_stops_and_goes_on(tmp_path: Path) -> None:
+    script, run = tmp_path / "run.py", tmp_path / "run"
+    script.write_text(DYING)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2"]
+    done = subprocess.run(
+        [*torchrun, "--standalone", script, run],
+        cwd=ROOT,
+        env=os.environ | HERE,
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode != 0
+    before = torch.load(run / "checkpoint.pt", weights_only=True)["step"]
+    assert 3 <= before < 200
+    kept = weights(run)
+    small_run(tmp_path / "whole", before, schedule="epoch")
+    for name, value in weights(tmp_path / "whole").items():
+        assert torch.allclose(value, kept[name], atol=1e-4), name
+    small_run(run, before + 3, schedule="epoch")
+    assert torch.load(run / "checkpoint.pt", weights_only=True)["step"] == before + 3
+
+
+def test_the_sdist_holds_all_that_its_tests_import() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packed = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    needed = set()
+    for file in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                needed.add(node.module.split(".")[0])
+    folders = {name for name in needed if (ROOT / name).is_dir()} | {"examples", "docs"}
+    assert {"benchmarks", "tests"} <= folders
+    assert {f"/{name}" for name in folders} <= set(packed)
