@@ -105,8 +105,8 @@ def _without_division(merge: ExchangeMerge | None) -> Run:
         if merge is not None:
             points, ones = torch.from_numpy(x).float(), torch.ones(len(x))
             at, size = torch.from_numpy(labels), torch.tensor([len(x)])
-            number = torch.tensor([k])
-            labels = exchanged(points, ones, size, at, number, merge, kicks=KICKS).numpy()
+            count = torch.tensor([k])
+            labels = exchanged(points, ones, size, at, count, merge, kicks=KICKS).numpy()
         means = np.stack([x[labels == c].mean(0) for c in range(k)])
         weights = np.ones(len(x), np.float32)
         return _cost(x, lloyd(x.astype(np.float32), weights, means, rounds=300).labels)
