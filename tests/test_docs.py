@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -67,12 +69,51 @@ def test_every_numbered_thing_of_the_paper_is_there() -> None:
         assert f"({number})" in page
 
 
-@pytest.mark.parametrize("page", sorted(p.name for p in DOCS.glob("*.md")))
+@pytest.mark.parametrize("page", sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md")))
 def test_links_lead_somewhere(page: str) -> None:
     text = (DOCS / page).read_text()
-    files = re.findall(r"\]\(([^)#:]+)\)", text)
-    files += [f"../{name}" for name in re.findall(r"`((?:examples|src)/[\w/.]+)`", text)]
-    assert [name for name in files if not (DOCS / name).exists()] == []
+    files = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    beside = (DOCS / page).parent
+    assert [name for name in files if not (beside / name).exists()] == []
+    named = re.findall(r"`((?:examples|src)/[\w/.]+)`", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """All pages listed, all links alive, those of pages made from the code too; notebooks rest."""
+    pytest.importorskip("mkdocs_jupyter", reason="the docs extra is not installed")
+    pytest.importorskip("mkdocstrings", reason="the docs extra is not installed")
+    rest = {"DICONET_RUN_NOTEBOOKS": "false", "NO_MKDOCS_2_WARNING": "1"}
+    env = os.environ | rest | {"PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    commands = (tmp_path / "command_line" / "index.html").read_text()
+    for name in ("solve", "train", "evaluate", "reproduce", "web", "models"):
+        assert f"usage: diconet {name}" in commands
+    cards = (tmp_path / "models" / "index.html").read_text()
+    reference = (tmp_path / "api" / "index.html").read_text()
+    assert "hull_diconet_reg" in cards
+    assert "network_for" in reference
+
+
+def test_notebooks_are_kept_without_outputs() -> None:
+    notebooks = sorted((DOCS / "tutorials").glob("*.ipynb"))
+    assert len(notebooks) >= 4
+    for path in notebooks:
+        cells = json.loads(path.read_text())["cells"]
+        assert [cell["outputs"] for cell in cells if cell.get("outputs")] == [], path.name
+    listed = (DOCS / "tutorials" / "index.md").read_text()
+    assert [path.name for path in notebooks if f"({path.name})" not in listed] == []
+
+
+def test_the_citation_names_the_paper_and_the_version() -> None:
+    from diconet import __version__
+
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["version"] == __version__
+    assert cited["preferred-citation"]["title"] == "Divide and Conquer Networks"
+    assert f"version = {{{__version__}}}" in (DOCS / "cite.md").read_text()
 
 
 def blocks(page: str) -> list[str]:

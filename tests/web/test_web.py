@@ -26,11 +26,13 @@ def needs(task: str) -> pytest.MarkDecorator:
 
 def test_the_page_stands_on_its_own(client: TestClient) -> None:
     """No script, style, font or picture comes from anywhere else."""
-    page = client.get("/")
-    assert page.status_code == 200
-    text = page.text.replace("http://www.w3.org/2000/svg", "")
-    assert "http" not in text
-    assert "@import" not in text
+    for path in ("/", "/page.css", "/page.js", "/points.js", "/panels.js"):
+        reply = client.get(path)
+        assert reply.status_code == 200
+        text = reply.text.replace("http://www.w3.org/2000/svg", "")
+        assert "http" not in text
+        assert "@import" not in text
+        assert "default-src 'self'" in reply.headers["content-security-policy"]
 
 
 def test_the_same_seed_draws_the_same_points(client: TestClient) -> None:
@@ -138,7 +140,8 @@ def test_the_page_goes_over_the_problems(client: TestClient) -> None:
         assert one["summary"] == problem.summary
         assert (one["items"], one["value"]) == (problem.page.items, problem.page.value)
         assert [field["name"] for field in one["fields"]] == [f.name for f in problem.page.fields]
-    script = client.get("/").text.partition("<script>")[2]
+        assert one["networks"][:1] == [name]
+    script = "".join(client.get(f"/{name}.js").text for name in ("page", "points", "panels"))
     code = "\n".join(line for line in script.splitlines() if not line.startswith("//"))
     assert [name for name in listed if name in code] == []
 
@@ -150,6 +153,7 @@ def test_the_page_goes_over_the_problems(client: TestClient) -> None:
         ("kmeans", {"k": 65}, "k must be a whole number from 1 to 64; got 65.0."),
         ("knapsack", {"capacity": -1}, "capacity must be a number from 0 to 1e+09; got -1.0."),
         ("hull", {"k": 4}, "fields must be among none; got 'k'."),
+        ("kmeans", {"search": 2}, "search must be a whole number from 0 to 1; got 2.0."),
     ],
 )
 def test_fields_are_checked(
@@ -196,3 +200,93 @@ def test_a_value_beyond_all_bounds_is_null(client: TestClient) -> None:
     reply = client.post("/api/solve", json=body)
     assert reply.status_code == 200
     assert reply.json()["value"] is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"task": "kmeans", "points": [[0, 0], [1, 1]], "fields": {"k": 1e400}}',
+        '{"task": "kmeans", "points": [[0, 0], [1, 1]], "k": 1e400, "fields": {"k": "x"}}',
+        '{"points": [[1e400, 0], [1, 1]], "k": 1e400}',
+        '{"task": "hull", "points": [[1e400, 0], [1, 1]]}',
+        '{"task": "hull", "points": [[NaN, 0], [1, 1]]}',
+        '{"task": 1e400, "points": []}',
+        "1e400",
+        "[",
+    ],
+)
+def test_numbers_beyond_all_numbers_are_refused(client: TestClient, body: str) -> None:
+    reply = client.post("/api/solve", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 422
+    assert isinstance(reply.json()["detail"], str)
+
+
+def test_a_refusal_repeats_nothing_of_a_huge_body(client: TestClient) -> None:
+    long = "x" * 100_000
+    for body in (
+        {"task": long, "points": []},
+        {"task": "hull", "points": long},
+        {"task": "hull", "points": [[0, 0]], "fields": {long: 1}},
+        {"task": "hull", "points": [[0, 0]], "network": long},
+        {"task": "kmeans", "points": [[0, 0]], "fields": {"k": long}},
+    ):
+        reply = client.post("/api/solve", json=body)
+        assert reply.status_code == 422
+        assert len(reply.content) < 600
+    assert len(client.get("/api/sample", params={"task": long}).content) < 600
+    large = client.post("/api/solve", json={"task": "hull", "points": [[0.123456, 0.5]] * 40_000})
+    assert large.status_code == 413
+    assert len(large.content) < 600
+
+
+def test_a_body_without_a_length_is_refused(client: TestClient) -> None:
+    reply = client.post("/api/solve", content=iter([b"{", b"}"]))
+    assert reply.status_code == 411
+
+
+@pytest.mark.parametrize("task", ["hull", "kmeans", "knapsack", "tsp"])
+def test_three_ways_to_divide_the_same_points(client: TestClient, task: str) -> None:
+    """All answers are valid; without division there is nothing to step down through."""
+    drawn = client.get("/api/sample", params={"task": task, "n": 30, "seed": 3}).json()
+    points = drawn.pop("points")
+    cuts = {}
+    for division in ("learned", "random", "none"):
+        body = {"task": task, "points": points, "fields": drawn, "division": division}
+        found = client.post("/api/solve", json=body).json()
+        assert found["stages"][-1]["kind"] == "answer"
+        cuts[division] = [stage["parts"] for stage in found["stages"] if stage["kind"] == "cut"]
+    if task != "knapsack":
+        assert max((len(set(parts)) for parts in cuts["none"]), default=1) == 1
+        if task != "tsp":  # whose 30 cities are one leaf
+            assert cuts["learned"] != cuts["random"]
+
+
+def test_random_division_is_worse_where_no_search_follows(client: TestClient) -> None:
+    points = client.get("/api/sample", params={"task": "kmeans", "n": 60, "k": 5}).json()["points"]
+
+    def cost(division: str, search: int) -> float:
+        body = {"task": "kmeans", "points": points, "division": division}
+        fields = {"k": 5, "search": search}
+        return float(client.post("/api/solve", json={**body, "fields": fields}).json()["value"])
+
+    assert cost("random", 0) > 2 * cost("learned", 0)
+    assert cost("learned", 1) <= cost("learned", 0)
+
+
+def test_no_division_has_a_limit_that_says_why(client: TestClient) -> None:
+    points = client.get("/api/sample", params={"task": "hull", "n": 200}).json()["points"]
+    body = {"task": "hull", "points": points, "division": "none"}
+    reply = client.post("/api/solve", json=body)
+    assert reply.status_code == 422
+    assert reply.json()["detail"].startswith("without division at most 150 points are solved here")
+
+
+def test_a_network_is_chosen_by_name_and_no_file_is_read(client: TestClient) -> None:
+    points = client.get("/api/sample", params={"task": "hull", "n": 12}).json()["points"]
+    body = {"task": "hull", "points": points}
+    other = client.post("/api/solve", json={**body, "network": "hull_diconet"})
+    assert other.status_code == 200
+    for name in ("/etc/passwd", "../hull.safetensors", "kmeans", "live"):
+        reply = client.post("/api/solve", json={**body, "network": name})
+        assert reply.status_code == 422
+        assert "network" in reply.json()["detail"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -118,9 +118,16 @@ def other_divisions(
 def _others(model: DiCoNet) -> Iterator[tuple[str, DiCoNet, bool]]:
     """The same network with other divisions, and whether these are drawn."""
     yield "learned, drawn", model, True
-    for name, split in (("random", RandomSplit()), ("median", _MedianSplit())):
-        yield name, DiCoNet(split, model.merge, model.growth), name == "random"
-    yield "none", DiCoNet(model.split, model.merge, Growth(depth=0)), False
+    yield "random", with_division(model, "random"), True
+    yield "median", DiCoNet(_MedianSplit(), model.merge, model.growth), False
+    yield "none", with_division(model, "none"), False
+
+
+def with_division(model: DiCoNet, division: Literal["random", "none"]) -> DiCoNet:
+    """The same merge on trees that a coin per item divides, or on sets as they are."""
+    if division == "none":
+        return DiCoNet(model.split, model.merge, Growth(depth=0))
+    return DiCoNet(RandomSplit(), model.merge, model.growth)
 
 
 class _MedianSplit(nn.Module):

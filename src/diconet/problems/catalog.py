@@ -87,7 +87,9 @@ def _of_file(path: Path, attribute: str) -> Problem:
     module = _module_at(path)
     if not hasattr(module, attribute):
         raise ValueError(f"TASK must name a class of {path.name}; it has no {attribute!r}.")
-    return as_problem(attribute.lower(), getattr(module, attribute), None)
+    problem = as_problem(attribute.lower(), getattr(module, attribute), None)
+    problem.address = f"{path}:{attribute}"
+    return problem
 
 
 def _module_at(path: Path) -> Any:

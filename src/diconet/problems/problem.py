@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from diconet.core.files import named_files
 from diconet.io.parse import existing
+from diconet.problems.page import Division, Page, PageField
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from diconet.io.source import Source
     from diconet.io.tables import Table
     from diconet.problems.solution import Model, Solution
+
+__all__ = ["Instances", "Option", "Page", "PageField", "Problem", "Record", "Show"]
 
 Record = dict[str, Any]
 """A flat record of plain values: a row of a table that a command prints."""
@@ -91,53 +94,6 @@ class Show:
     oracle: tuple[str, Callable[[], float]] | None
 
 
-@dataclass(frozen=True)
-class PageField:
-    """A number that the page asks for beside the points."""
-
-    name: str
-    label: str
-    value: float
-    least: float = 0.0
-    most: float = 1e9
-    whole: bool = False
-
-    def read(self, text: Any) -> float:
-        """A value for this field, checked."""
-        try:
-            value = float(text)
-        except (TypeError, ValueError):
-            value = float("nan")
-        if not self.least <= value <= self.most or (self.whole and value != int(value)):
-            kind = "a whole number" if self.whole else "a number"
-            limits = f"from {self.least:g} to {self.most:g}"
-            raise ValueError(f"{self.name} must be {kind} {limits}; got {text!r}.")
-        return value
-
-
-@dataclass(frozen=True)
-class Page:
-    """What the page says of a problem.
-
-    `items` is what it calls the points, `value` what it calls the value of an answer. With `axes`,
-    the names of the two coordinates, it labels the plane and lists the items in a table.
-    """
-
-    items: str = "points"
-    value: str = "reward"
-    axes: tuple[str, str] | None = None
-    fields: tuple[PageField, ...] = ()
-
-    def read(self, given: Mapping[str, Any]) -> dict[str, float]:
-        """The values of all fields: those given, checked, and the defaults of the rest."""
-        known = {one.name: one for one in self.fields}
-        for name in given:
-            if name not in known:
-                allowed = ", ".join(known) or "none"
-                raise ValueError(f"fields must be among {allowed}; got {name!r}.")
-        return {name: one.read(given.get(name, one.value)) for name, one in known.items()}
-
-
 class Problem:
     """A problem by its name: how to read, solve, measure, learn and draw it.
 
@@ -172,6 +128,8 @@ class Problem:
         self.name = name
         self.summary = summary or _first_line(task)
         self.package = package
+        self.address = name
+        """What `diconet train` calls it; `file.py:Class` for one of a file."""
         self._task = task
         if type(self) is Problem:
             self.num_sets = 256  # each of them is divided in five ways
@@ -368,10 +326,32 @@ class Problem:
 
         return {"points": points_for_page(self, n, seed)}
 
-    def page_solve(self, points: np.ndarray, **fields: float) -> Solution:
-        """The answer to points that somebody clicked."""
-        (solution,) = self.solve(Instances(["page"], [points]))
+    def page_solve(
+        self,
+        points: np.ndarray,
+        *,
+        division: Division = "learned",
+        model: Model = None,
+        **fields: float,
+    ) -> Solution:
+        """The answer to points that somebody clicked, by a network or by another division."""
+        instances = Instances(["page"], [points])
+        (solution,) = self.solve(instances, model=self.divided(model, division))
         return solution
+
+    def divided(self, model: Model, division: Division) -> Model:
+        """A network with its own division, a random one or none; what it merges by stays."""
+        from diconet.learn.diagnose import with_division
+        from diconet.problems.networks import as_network
+
+        return model if division == "learned" else with_division(as_network(self, model), division)
+
+    def page_training(self) -> list[str]:
+        """Options of `diconet train` for the short run that the page shows."""
+        if "page" in self.presets:
+            return ["--preset", "page"]
+        often = ["--train.log_every", "5", "--train.checkpoint_every", "10"]
+        return ["--train.seconds", "60", *often]
 
 
 def _first_line(task: Any) -> str:

@@ -1,42 +1,84 @@
-"""The page's server: the page, the problems it shows, fresh instances and their answers."""
+"""The page's server: the page, the problems it shows, fresh instances, answers and training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Annotated, Any
 
-import numpy as np
-from fastapi import FastAPI, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from diconet.plot.stages import Stage
 from diconet.problems.catalog import problems
-from diconet.problems.problem import Page, Problem
-from diconet.problems.solution import Solution
+from diconet.problems.page import Division
+from diconet.problems.problem import Problem
+from diconet.web.shelf import MOST_ITEMS, Shelf
+from diconet.web.training import Training
 
-MOST_ITEMS = 2_000
+MOST_BYTES = 500_000
+"""The largest body that is read."""
+
+_FILES = {
+    "/": ("page.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/points.js": ("points.js", "text/javascript"),
+    "/panels.js": ("panels.js", "text/javascript"),
+}
+
+_POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"
 
 
 class Question(BaseModel):
-    """An instance: points of the plane, and numbers for the problem's fields."""
+    """An instance: points of the plane, numbers for the problem's fields, and who divides it."""
 
-    task: str
+    task: str = Field(max_length=200)
     points: list[tuple[float, float]] = Field(max_length=MOST_ITEMS)
     fields: dict[str, float] = Field(default_factory=dict, max_length=16)
+    division: Division = "learned"
+    network: str | None = Field(default=None, max_length=200)
 
 
-def create_app(shown: Sequence[Problem] | None = None) -> FastAPI:
+class Wish(BaseModel):
+    """What to train."""
+
+    task: str = Field(max_length=200)
+
+
+def create_app(
+    shown: Sequence[Problem] | None = None, *, training: Training | None = None
+) -> FastAPI:
     """The application, for uvicorn or for a test, of some problems or of all installed ones."""
-    app = FastAPI(title="diconet", docs_url=None, redoc_url=None)
-    page = (files("diconet.web") / "page.html").read_text()
-    shelf = _Shelf(problems() if shown is None else shown)
+    live = training or Training()
 
-    @app.get("/", response_class=HTMLResponse)
-    def index() -> str:
-        return page
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        live.close()
+
+    app = FastAPI(title="diconet", docs_url=None, redoc_url=None, lifespan=lifespan)
+    _guard(app)
+    for path, (name, kind) in _FILES.items():
+        _serve(app, path, name, kind)
+    _answer(app, Shelf(problems() if shown is None else shown, live), live)
+    return app
+
+
+def _serve(app: FastAPI, path: str, name: str, kind: str) -> None:
+    """One file of the page, as it lies beside this one."""
+    content = (files("diconet.web") / name).read_text(encoding="utf-8")
+    headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
+
+    @app.get(path, include_in_schema=False)
+    async def send() -> Response:
+        return Response(content, media_type=kind, headers=headers)
+
+
+def _answer(app: FastAPI, shelf: Shelf, live: Training) -> None:
+    """What the page asks for; what takes time runs in threads, so nobody waits for others."""
 
     @app.get("/api/problems")
     def listed() -> list[dict[str, Any]]:
@@ -55,62 +97,50 @@ def create_app(shown: Sequence[Problem] | None = None) -> FastAPI:
 
     @app.post("/api/solve")
     def solve(question: Question) -> dict[str, Any]:
-        return _refused(lambda: shelf.answer(question))
+        asked = question.model_dump()
+        return _refused(lambda: shelf.answer(**asked))
 
-    return app
+    @app.get("/api/training")
+    def progress() -> dict[str, Any]:
+        return live.progress()
+
+    @app.post("/api/training")
+    def start(wish: Wish) -> dict[str, Any]:
+        _refused(lambda: live.start(shelf.find(wish.task)[0]))
+        return live.progress()
+
+    @app.delete("/api/training")
+    def stop() -> dict[str, Any]:
+        live.stop()
+        return live.progress()
 
 
-def _refused(work: Any) -> Any:
+def _guard(app: FastAPI) -> None:
+    """Bodies have a limit, and a refusal is one short line that repeats nothing of them."""
+
+    @app.middleware("http")
+    async def limited(
+        request: Request, proceed: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        too_large = JSONResponse({"detail": f"a body has at most {MOST_BYTES} bytes."}, 413)
+        size = request.headers.get("content-length")
+        if size is not None and (not size.isdigit() or int(size) > MOST_BYTES):
+            return too_large
+        if size is None and request.method not in ("GET", "HEAD", "DELETE"):
+            return JSONResponse({"detail": "a body must say how long it is."}, 411)
+        return await proceed(request)
+
+    @app.exception_handler(RequestValidationError)
+    async def refused(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place = ".".join(str(part)[:20] for part in first["loc"] if part != "body")
+        return JSONResponse({"detail": f"{place or 'body'}: {first['msg'][:200]}."}, 422)
+
+
+def _refused(work: Callable[[], Any]) -> Any:
     """What the work gives, or a refusal that says what and why."""
     try:
         return work()
-    except ValueError as error:
-        raise HTTPException(422, detail=" ".join(str(error).split())) from error
-
-
-class _Shelf:
-    """The problems that the page shows, those that a plane can draw."""
-
-    def __init__(self, shown: Sequence[Problem]) -> None:
-        pages = [(one, one.page) for one in shown]
-        self._shown = {one.name: (one, page) for one, page in pages if page is not None}
-
-    def described(self) -> list[dict[str, Any]]:
-        """What the page needs to know of each problem."""
-        return [
-            {"name": one.name, "summary": one.summary, **asdict(page)}
-            for one, page in self._shown.values()
-        ]
-
-    def sample(self, task: str, n: int, seed: int, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A fresh instance: its points, and values for the fields that depend on them."""
-        problem, page = self._find(task)
-        return problem.page_sample(n, seed, **page.read(given))
-
-    def answer(self, question: Question) -> dict[str, Any]:
-        """The value, what is known of its quality, and every step that led there."""
-        problem, page = self._find(question.task)
-        points = np.array(question.points, dtype=np.float64).reshape(-1, 2)
-        return _plain(problem.page_solve(points, **page.read(question.fields)))
-
-    def _find(self, name: str) -> tuple[Problem, Page]:
-        if name not in self._shown:
-            raise ValueError(f"task must be one of {', '.join(self._shown)}; got {name!r}.")
-        return self._shown[name]
-
-
-def _plain(solution: Solution) -> dict[str, Any]:
-    return {
-        "value": solution.value if np.isfinite(solution.value) else None,
-        "quality": solution.quality(),
-        "stages": [_plain_stage(stage) for stage in solution.stages()],
-    }
-
-
-def _plain_stage(stage: Stage) -> dict[str, Any]:
-    return {
-        "title": stage.title,
-        "parts": stage.parts.tolist(),
-        "cycles": [{"part": part, "items": rows.tolist()} for part, rows in stage.cycles],
-        "marks": [] if stage.marks is None else stage.marks.tolist(),
-    }
+    except (ValueError, OverflowError, MemoryError) as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise HTTPException(422, detail=text[:500]) from error

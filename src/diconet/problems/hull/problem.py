@@ -26,7 +26,13 @@ class HullProblem(Problem):
     roles = PLANE
     sizes = (25, 50, 100, 200)
     has_table = True
-    page = Page(value="area")
+    page = Page(
+        value="area",
+        cut="The split looks at each part along its longest direction and cuts it in two.",
+        merge="Two hulls become one: the merge judges which edges the points on both sides allow.",
+        answer="The last merge gives the hull of all points. It is then proved right, or not.",
+        undivided=150,  # all pairs are judged against all points: the cube of their number
+    )
 
     @property
     def task(self) -> Task:

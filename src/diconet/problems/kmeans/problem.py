@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from diconet.core.model import DiCoNet
     from diconet.core.task import Task
     from diconet.io.tables import Table
-    from diconet.problems.solution import Solution
+    from diconet.problems.page import Division
+    from diconet.problems.solution import Model, Solution
 
 _POINTS_EACH = 20
 
@@ -32,7 +33,15 @@ class KMeansProblem(Problem):
     )
     sizes = (80, 160, 320)
     has_table = True
-    page = Page(value="cost", fields=(PageField("k", "clusters", 4, 1, 64, whole=True),))
+    page = Page(
+        value="cost",
+        fields=(
+            PageField("k", "clusters", 4, 1, 64, whole=True),
+            PageField("search", "search after the tree", 1, 0, 1, whole=True),
+        ),
+        cut="One cut per part, along a line: each side gets its share of the clusters.",
+        answer="The clusters and their centres; with search, after exchanges and Lloyd's rounds.",
+    )
 
     @property
     def task(self) -> Task:
@@ -90,8 +99,24 @@ class KMeansProblem(Problem):
         points = centres[rng.integers(k, size=n)] + 0.05 * rng.standard_normal((n, 2))
         return {"points": points.clip(0.01, 0.99).round(4).tolist()}
 
-    def page_solve(self, points: np.ndarray, **fields: float) -> Solution:
-        (solution,) = self.solve(Instances(["page"], [points]), k=[int(fields["k"])])
+    def page_solve(
+        self,
+        points: np.ndarray,
+        *,
+        division: Division = "learned",
+        model: Model = None,
+        **fields: float,
+    ) -> Solution:
+        from diconet.problems.kmeans.solve import kmeans
+        from diconet.problems.kmeans.undivided import undivided
+
+        k, search = int(fields["k"]), bool(fields["search"])
+        if division == "none":
+            return undivided(points, k, search=search)
+        model = self.divided(model, division)
+        how: dict[str, Any] = {} if search else {"exchange": False, "lloyd": 0}
+        found: Any = kmeans(points, k, model=model, **how)
+        solution: Solution = found
         return solution
 
 

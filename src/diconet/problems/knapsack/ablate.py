@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,7 +12,9 @@ import torch
 from diconet.core.model import DiCoNet
 from diconet.core.tree import Growth
 from diconet.problems.knapsack.classes import CLASSES, draw
+from diconet.problems.knapsack.fill import RandomOrder
 from diconet.problems.knapsack.problem import PROBLEM
+from diconet.problems.knapsack.recipe import with_splits
 from diconet.problems.knapsack.repair import CORE_GROWTH, LARGEST_LEAF, CoreSplit, FrontierMerge
 from diconet.problems.knapsack.search import LARGEST_CORE, Hunt, run
 from diconet.problems.networks import as_network
@@ -67,6 +69,19 @@ def _ways() -> dict[str, DiCoNet]:
         name: DiCoNet(split, FrontierMerge(), _growth(name)).eval()
         for name, split in splits.items()
     }
+
+
+def divided(model: Any, division: Literal["random", "none"]) -> DiCoNet:
+    """A network whose items are dealt out, or taken, at random; or in one part, or one call."""
+    network = as_network(PROBLEM, model)
+    split = network.split
+    if isinstance(split, CoreSplit):
+        other = CoreSplit(deal="random") if division == "random" else split
+        growth = CORE_GROWTH if division == "random" else Growth(depth=1)
+        return DiCoNet(other, network.merge, growth)
+    if division == "random":
+        return with_splits(network, int(network.growth.depth or 1) - 1, RandomOrder())
+    return with_splits(network, 0)
 
 
 def _growth(name: str) -> Growth:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from diconet.core.task import Task
     from diconet.io.source import Source
     from diconet.io.tables import Table
-    from diconet.problems.solution import Solution
+    from diconet.problems.page import Division
+    from diconet.problems.solution import Model, Solution
 
 _VALUE = ("value", "values", "profit", "profits", "v", "p")
 _WEIGHT = ("weight", "weights", "w")
@@ -32,7 +33,15 @@ class KnapsackProblem(Problem):
     sizes = (50, 100, 200)
     num_sets = 1_000
     has_table = True
-    page = Page("items", "value", ("weight", "value"), (PageField("capacity", "capacity", 10.0),))
+    page = Page(
+        "items",
+        "value",
+        ("weight", "value"),
+        (PageField("capacity", "capacity", 10.0),),
+        cut="Items go in call by call: in orange those of this call, in blue those of before.",
+        answer="What is packed in the end; grey items stay out.",
+        undivided=62,  # one part is tried out as a whole, with one bit per item
+    )
 
     @property
     def task(self) -> Task:
@@ -107,10 +116,24 @@ class KnapsackProblem(Problem):
         points = np.random.default_rng(seed).uniform(0.02, 0.98, (n, 2)).round(4)
         return {"points": points.tolist(), "capacity": round(float(points[:, 0].sum()) / 2, 3)}
 
-    def page_solve(self, points: np.ndarray, **fields: float) -> Solution:
+    def page_solve(
+        self,
+        points: np.ndarray,
+        *,
+        division: Division = "learned",
+        model: Model = None,
+        **fields: float,
+    ) -> Solution:
         data = [(points[:, 1], points[:, 0])]
-        (solution,) = self.solve(Instances(["page"], data), capacity=[fields["capacity"]])
+        model = self.divided(model, division)
+        capacity = [fields["capacity"]]
+        (solution,) = self.solve(Instances(["page"], data), capacity=capacity, model=model)
         return solution
+
+    def divided(self, model: Model, division: Division) -> Model:
+        from diconet.problems.knapsack.ablate import divided
+
+        return model if division == "learned" else divided(model, division)
 
 
 PROBLEM = KnapsackProblem(

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from diconet.core.model import DiCoNet
-from diconet.core.tree import Growth
-from diconet.problems.networks import as_network
 from diconet.problems.problem import Instances, Show
-from diconet.problems.tsp.problem import PROBLEM
 from diconet.problems.tsp.references import fast_tsp_tour, nearest_neighbour_tour
 from diconet.problems.tsp.search.metric import Metric
 
@@ -26,13 +21,6 @@ def grade(solutions: Sequence[Any]) -> dict[str, float]:
         costs.append(solution.value)
         ratios.append(solution.value / best if best > 0 else 1.0)
     return {"cost": float(np.mean(costs)), "ratio": float(np.mean(ratios))}
-
-
-@cache
-def with_small_leaves(leaf_size: int) -> DiCoNet:
-    """The default network on trees deep enough for a picture."""
-    network = as_network(PROBLEM, None)
-    return DiCoNet(network.split, network.merge, Growth(leaf_size=leaf_size))
 
 
 def show(cities: np.ndarray) -> Show:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from diconet.core.model import DiCoNet
     from diconet.core.task import Task
     from diconet.io.tables import Table
+    from diconet.problems.page import Division
     from diconet.problems.solution import Model, Solution
 
 _PICTURE_LEAF = 40
@@ -54,7 +55,13 @@ class TspProblem(Problem):
     num_sets = 200
     own_outputs = (".tour",)
     has_table = True
-    page = Page("cities", "length")
+    page = Page(
+        "cities",
+        "length",
+        cut="Cities are cut in two across their longest direction.",
+        merge="Tours of parts become tours of larger parts.",
+        answer="The tour of all cities: the network scored the edges, a search put them in order.",
+    )
 
     @property
     def task(self) -> Task:
@@ -137,13 +144,24 @@ class TspProblem(Problem):
         points = np.random.default_rng(seed).uniform(0.02, 0.98, (n, 2))
         return {"points": points.round(4).tolist()}
 
-    def page_solve(self, points: np.ndarray, **fields: float) -> Solution:
-        from diconet.problems.tsp.measure import with_small_leaves
+    def page_solve(
+        self,
+        points: np.ndarray,
+        *,
+        division: Division = "learned",
+        model: Model = None,
+        **fields: float,
+    ) -> Solution:
+        from diconet.core.model import DiCoNet
+        from diconet.core.tree import Growth
+        from diconet.problems.networks import as_network
+        from diconet.problems.tsp.edges import EdgeMerge
 
-        # Made for thousands of cities; small leaves give the page a tree to show.
-        (solution,) = self.solve(
-            Instances(["page"], [points]), model=with_small_leaves(_PICTURE_LEAF)
-        )
+        network = as_network(self, self.divided(model, division))
+        if division != "none" and isinstance(network.merge, EdgeMerge):
+            # Made for thousands of cities; small leaves give the page a tree to show.
+            network = DiCoNet(network.split, network.merge, Growth(leaf_size=_PICTURE_LEAF))
+        (solution,) = self.solve(Instances(["page"], [points]), model=network)
         return solution
 
 
