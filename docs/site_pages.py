@@ -145,6 +145,7 @@ def model_cards() -> str:
     """What each weights file says of itself."""
     from importlib.resources import as_file
 
+    from diconet.cli.origin import NOTES
     from diconet.core.notes import read_notes
     from diconet.problems.catalog import built_in
 
@@ -158,18 +159,20 @@ def model_cards() -> str:
     ]
     for problem in built_in().values():
         lines += ["", f"## {problem.name}: {problem.summary}", ""]
+        if (DOCS / "results" / f"{problem.name}.md").exists():
+            page = f"results/{problem.name}.md"
+            lines += [f"How they work, what they reach and where they fail: [results]({page}).", ""]
+        lines += [f"| network | kB | {' | '.join(NOTES)} |", f"|{'---|' * (len(NOTES) + 2)}"]
         for name, resource in sorted(problem.weights.items()):
             with as_file(resource) as path:
                 notes, size = read_notes(path), path.stat().st_size
-            lines += [f"### {name}", "", "| | |", "|---|---|", f"| file | {size / 1000:.0f} kB |"]
-            shown = {key: text for key, text in notes.items() if len(str(text)) < 300 and str(text)}
-            lines += [f"| {key} | {_cell(text)} |" for key, text in shown.items()]
-            lines.append("")
+            cells = [f"`{name}`", f"{size / 1000:.0f}", *(_cell(notes.get(key)) for key in NOTES)]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def _cell(text: Any) -> str:
-    return str(text).replace("|", "\\|").replace("\n", " ")
+    return "" if text is None else str(text).replace("|", "\\|").replace("\n", " ")
 
 
 def python_reference() -> str:

@@ -233,7 +233,7 @@ def test_a_refusal_repeats_nothing_of_a_huge_body(client: TestClient) -> None:
         reply = client.post("/api/solve", json=body)
         assert reply.status_code == 422
         assert len(reply.content) < 600
-    assert len(client.get("/api/sample", params={"task": long}).content) < 600
+    assert len(client.get("/api/sample", params={"task": long[:50_000]}).content) < 600
     large = client.post("/api/solve", json={"task": "hull", "points": [[0.123456, 0.5]] * 40_000})
     assert large.status_code == 413
     assert len(large.content) < 600

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from diconet.problems.page import Division
     from diconet.problems.solution import Model, Solution
 
-_PICTURE_LEAF = 40
+_PICTURE_LEAF = 16
 _METRICS = ("euclidean", "haversine", "EUC_2D", "CEIL_2D", "ATT", "GEO")
 
 
