@@ -152,7 +152,7 @@ def test_the_page_goes_over_the_problems(client: TestClient) -> None:
         ("kmeans", {"k": 2.5}, "k must be a whole number from 1 to 64; got 2.5."),
         ("kmeans", {"k": 65}, "k must be a whole number from 1 to 64; got 65.0."),
         ("knapsack", {"capacity": -1}, "capacity must be a number from 0 to 1e+09; got -1.0."),
-        ("hull", {"k": 4}, "fields must be among none; got 'k'."),
+        ("hull", {"k": 4}, "fields must be among repair; got 'k'."),
         ("kmeans", {"search": 2}, "search must be a whole number from 0 to 1; got 2.0."),
     ],
 )

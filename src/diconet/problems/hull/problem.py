@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diconet.io.names import PLANE
-from diconet.problems.problem import Instances, Page, Problem, Show
+from diconet.problems.problem import Instances, Page, PageField, Problem, Show
 
 if TYPE_CHECKING:
     import numpy as np
 
     from diconet.core.model import DiCoNet
     from diconet.core.task import Task
+    from diconet.problems.page import Division
     from diconet.problems.solution import Model, Solution
 
 
@@ -28,6 +29,7 @@ class HullProblem(Problem):
     has_table = True
     page = Page(
         value="area",
+        fields=(PageField("repair", "repair what is not proved", 0, 0, 1, whole=True),),
         cut="The split looks at each part along its longest direction and cuts it in two.",
         merge="Two hulls become one: the merge judges which edges the points on both sides allow.",
         answer="The last merge gives the hull of all points. It is then proved right, or not.",
@@ -70,6 +72,18 @@ class HullProblem(Problem):
         from diconet.problems.hull.measure import show
 
         return show(rng.random((max(int(200 * scale), 8), 2)))
+
+    def page_solve(
+        self,
+        points: np.ndarray,
+        *,
+        division: Division = "learned",
+        model: Model = None,
+        **fields: float,
+    ) -> Solution:
+        instances, model = Instances(["page"], [points]), self.divided(model, division)
+        (solution,) = self.solve(instances, model=model, repair=bool(fields.get("repair", False)))
+        return solution
 
     def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
         import numpy as np

@@ -79,7 +79,7 @@ class Hull(Solution):
         if len(numbers) == 1:
             return Stage(title, parts, [(0, self.indices)])
         members = [np.flatnonzero(parts == number) for number in numbers]
-        hulls = convex_hull([self.points[rows] for rows in members], model=self.model)
+        hulls = convex_hull([self.points[rows] for rows in members], repair=False, model=self.model)
         assert isinstance(hulls, list)
         ways = zip(numbers, members, hulls, strict=True)
         return Stage(title, parts, [(n, rows[hull.indices]) for n, rows, hull in ways])
