@@ -113,7 +113,7 @@ def test_training_writes_weights_that_load_and_solve(network: str, tmp_path: Pat
 
 def test_every_preset_reads() -> None:
     presets = PROBLEM.folder("presets")
-    assert preset_names(presets) == ["default", "baseline", "paper", "paper_small"]
+    assert preset_names(presets) == ["default", "baseline", "page", "paper", "paper_small"]
     for name in preset_names(presets):
         read_settings(recipe.Settings, presets, name, [])
     paper = read_settings(recipe.Settings, presets, "paper", [])
