@@ -7,7 +7,8 @@ const $ = id => document.getElementById(id);
 const LIVE = "live", SECOND = 1000;
 const points = new Points();
 const panels = Object.keys(DIVISIONS).map(division => new Panel(division, $("panels")));
-let problems = [], problem = null, step = 0, timer = null, seed = 1, asked = 0, held = null, seen = null, changed = false;
+let problems = [], problem = null, step = 0, timer = null, seed = 1, asked = 0, held = null;
+let seen = null, changed = false, follow = false;  // of the training: its last network, whether points have just changed, whether it is shown
 
 const steps = () => Math.max(0, ...panels.map(panel => panel.stages.length));
 const names = () => problem.axes || ["x", "y"];
@@ -149,6 +150,7 @@ async function train() {
   try {
     const found = await (running ? ask("/api/training", "DELETE") : ask("/api/training", "POST", {task: problem.name}));
     seen = null;
+    follow = !running;
     show(found);
     if (!running) watch();
   } catch (error) { $("trained").textContent = error.message; $("trained").className = "wrong"; }
@@ -158,7 +160,7 @@ async function watch() {
   const found = await ask("/api/training").catch(() => null);
   if (!found) return;
   show(found);
-  if (found.task === problem.name && found.version && found.version !== seen && !changed) {
+  if (found.task === problem.name && found.version && found.version !== seen && follow && !changed) {
     seen = found.version;
     choose(LIVE);
     const mine = asked, isFirst = !panels[0].stages.length || $("network").dataset.seen !== LIVE;
@@ -288,7 +290,7 @@ $("task").onchange = () => {
   }));
   forget();
 };
-$("network").onchange = () => { $("network").dataset.seen = ""; forget(); };
+$("network").onchange = () => { follow = $("network").value === LIVE; $("network").dataset.seen = ""; forget(); };
 $("draw").onclick = drawSome;
 $("clear").onclick = () => replace([]);
 $("undo").onclick = undo;
