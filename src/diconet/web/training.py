@@ -22,7 +22,15 @@ _GRACE = 5.0
 """How long a run may take to finish its step before it is ended."""
 
 _MOST_SCORES = 400
-_COMMAND = "from diconet.cli import main; main()"
+_COMMAND = """
+import signal, sys
+longest = int(sys.argv.pop(1))
+if hasattr(signal, "alarm"):
+    signal.alarm(longest)
+from diconet.cli import main
+main(sys.argv[1:])
+"""
+"""The command line, with an end even where nobody is left to stop it."""
 
 
 class Training:
@@ -51,9 +59,10 @@ class Training:
             self._folder = tempfile.TemporaryDirectory(prefix="diconet-page-")
             folder = Path(self._folder.name)
             options = ["--run", str(folder / "run"), "--quiet", *problem.page_training()]
+            longest = str(int(self._limit + 2 * _GRACE))
             with (folder / "said").open("wb") as said:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _COMMAND, "train", problem.address, *options],
+                    [sys.executable, "-c", _COMMAND, longest, "train", problem.address, *options],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=said,
