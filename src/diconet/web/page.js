@@ -17,6 +17,12 @@ const fields = () => Object.fromEntries(problem.fields.map(one => {
   return [one.name, Number(input.type === "checkbox" ? input.checked : input.value)];
 }));
 
+function setField(name, value) {
+  const input = $(`field-${name}`);
+  if (input.type === "checkbox") input.checked = Boolean(Number(value));
+  else input.value = value;
+}
+
 function say(text, wrong = false) {
   $("status").textContent = text;
   $("status").classList.toggle("wrong", wrong);
@@ -103,7 +109,7 @@ async function drawSome() {
   try {
     const query = new URLSearchParams({task: problem.name, n: $("n").value, seed: seed++, ...fields()});
     const found = await ask(`/api/sample?${query}`);
-    for (const field of problem.fields) if (field.name in found) $(`field-${field.name}`).value = found[field.name];
+    for (const field of problem.fields) if (field.name in found) setField(field.name, found[field.name]);
     replace(found.points);
   } catch (error) { say(error.message, true); }
 }
@@ -325,7 +331,7 @@ async function begin() {
   const wish = new URLSearchParams(location.search);
   for (const name of ["task", "n"]) if (wish.has(name)) $(name).value = wish.get(name);
   $("task").onchange();
-  for (const field of problem.fields) if (wish.has(field.name)) $(`field-${field.name}`).value = wish.get(field.name);
+  for (const field of problem.fields) if (wish.has(field.name)) setField(field.name, wish.get(field.name));
   await drawSome();
   points.past = [];
   paint();
