@@ -113,7 +113,9 @@ def test_keys_alone_choose_move_add_and_delete(page: Any) -> None:
 
 
 def test_play_becomes_pause(page: Any) -> None:
-    page.click("#solve")
+    page.fill("#n", "40")
+    page.click("#draw")
+    page.click("#solve")  # which waits for the points
     expect(page.locator("#status")).to_contain_text("divi", timeout=SOON)
     expect(page.locator("#play")).to_have_text("play")
     page.click("#play")

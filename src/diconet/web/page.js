@@ -8,6 +8,7 @@ const LIVE = "live", SECOND = 1000;
 const points = new Points();
 const panels = Object.keys(DIVISIONS).map(division => new Panel(division, $("panels")));
 let problems = [], problem = null, step = 0, timer = null, seed = 1, asked = 0, held = null;
+let drawing = Promise.resolve();  // to solve points that are still on their way
 let seen = null, changed = false, follow = false;  // of the training: its last network, whether points have just changed, whether it is shown
 
 const steps = () => Math.max(0, ...panels.map(panel => panel.stages.length));
@@ -105,7 +106,9 @@ async function ask(url, method = "GET", content = undefined) {
   return found;
 }
 
-async function drawSome() {
+function drawSome() { return drawing = drawn(); }
+
+async function drawn() {
   try {
     const query = new URLSearchParams({task: problem.name, n: $("n").value, seed: seed++, ...fields()});
     const found = await ask(`/api/sample?${query}`);
@@ -115,6 +118,7 @@ async function drawSome() {
 }
 
 async function solve() {
+  await drawing;
   forget("solving ...");
   const mine = asked;
   $("solve").disabled = true;
