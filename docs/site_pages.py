@@ -125,10 +125,10 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
 def command_line() -> str:
     """The help of every command, from the parser itself."""
     os.environ["COLUMNS"] = "96"
-    from diconet.cli import _parser
+    from diconet.cli import parser_of
     from diconet.cli.options import known_problems
 
-    parser = _parser(known_problems([]))
+    parser = parser_of(known_problems([]))
     commands = next(one.choices for one in parser._actions if isinstance(one.choices, dict))
     lines = [
         "# Command line",

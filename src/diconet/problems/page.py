@@ -42,8 +42,8 @@ class Page:
 
     `items` is what it calls the points, `value` what it calls the value of an answer. With `axes`,
     the names of the two coordinates, it labels the plane and lists the items in a table. `cut`,
-    `merge` and `answer` explain the steps of these kinds. Without division, at most `undivided`
-    items are solved.
+    `merge` and `answer` explain the steps of these kinds. `without` says what is done where nothing
+    is divided, and `undivided` to how many items at most.
     """
 
     items: str = "points"
@@ -53,6 +53,7 @@ class Page:
     cut: str = "The split cuts every part in two."
     merge: str = "The merge makes one answer of the answers of two parts."
     answer: str = "This is the answer."
+    without: str = "all at once"
     undivided: int = 2_000
 
     def read(self, given: Mapping[str, Any]) -> dict[str, float]:

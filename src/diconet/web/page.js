@@ -286,6 +286,7 @@ $("task").onchange = () => {
   $("task").value = problem.name;
   $("summary").textContent = problem.summary;
   $("what").textContent = problem.items;
+  for (const panel of panels) panel.title.textContent = DIVISIONS[panel.division] + (panel.division === "none" ? `: ${problem.without}` : "");
   $("network").replaceChildren(...problem.networks.map((name, i) => new Option(i ? name : `${name} (default)`, name)));
   if (!problem.networks.length) $("network").append(new Option("of its default run", ""));
   $("fields").replaceChildren(...problem.fields.map(field => {

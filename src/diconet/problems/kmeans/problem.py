@@ -41,6 +41,7 @@ class KMeansProblem(Problem):
         ),
         cut="One cut per part, along a line: each side gets its share of the clusters.",
         answer="The clusters and their centres; with search, after exchanges and Lloyd's rounds.",
+        without="one start of k-means++",
     )
 
     @property
