@@ -38,6 +38,9 @@ KICKS = 2
 _KICKED = 6
 """One in this many is at first, then half as many, and one more."""
 
+_KICKED_TRIES = 4
+"""After a kick, a search has one in this many of its tries."""
+
 _LEVELS_APART = 3
 """Halves are put right at every third level; in between, their clusters are handed on."""
 
@@ -220,7 +223,8 @@ def exchanged(
             times = kicks if tries > 0 and k > 2 else 0
             for kick in range(1 + times):
                 known = arrays_of(x[low:high], start, k)
-                exchange_node(x[low:high], w[low:high], *known, merge.rounds, tries, *net)
+                upto = tries // _KICKED_TRIES if kick else tries
+                exchange_node(x[low:high], w[low:high], *known, merge.rounds, upto, *net)
                 explained = _explained(known[2])
                 if explained > most:
                     better[low:high], most, best = known[0][LABEL], explained, known
