@@ -1,7 +1,7 @@
 """Capacitated routes with PyVRP at the leaves: the network learns to divide for that solver.
 
-All customers at once are more than the solver can handle in the iterations it has; it solves the
-parts that the network makes, and the reward is what their routes cost together.
+The solver answers the parts that the network makes, in few iterations, and the reward is what their
+routes cost together. Below some 200 customers it is better left to solve all of them at once.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor
 from diconet import SetBatch
 from diconet.core.leaf_solver import Solved
 
-SIZE, STEPS, BATCH, TREES, TESTS = 40, 60, 8, 4, 20
+SIZE, STEPS, BATCH, TREES, TESTS = 200, 40, 8, 4, 16
 NEEDS = ("pyvrp",)
 REFERENCE = "PyVRP, ten times the iterations"
 CAPACITY, UNIT = 100, 1000

@@ -18,6 +18,7 @@ from diconet.nets.general_split import GeneralSplit
 from diconet.nets.one_cut import OneCutSplit
 from diconet.nets.order import OrderMerge
 from diconet.nets.path import PathMerge
+from diconet.nets.pick import PickMerge
 from diconet.nets.subset import SubsetMerge
 from diconet.nets.value import ValueMerge
 
@@ -36,7 +37,7 @@ def network_for(
     *,
     depth: int | None = None,
     split: Literal["coins", "cut"] | None = None,
-    rounds: int = 1,
+    rounds: int | None = None,
     noise: int | None = None,
     near: int = 0,
     width: int = 32,
@@ -71,7 +72,7 @@ def network_for(
         one_cut = bool(getattr(task, "one_cut", inputs.ordered and kind == "partition"))
         split = "cut" if one_cut else "coins"
     return DiCoNet(
-        _split(task, kind, split, net, rounds),
+        _split(task, kind, split, net, rounds or 1),
         _merge(task, kind, look, net, rounds),
         _growth(task, kind, depth),
     )
@@ -102,19 +103,23 @@ def _growth(task: Task, kind: Answer, depth: int | None) -> Growth:
         return Growth(depth=max(1, math.ceil(math.log2(getattr(task, "num_parts", 2)))))
     if kind == "order":
         return Growth(halve_to=_LEAF)
-    return Growth(depth=0 if kind == "path" else 1)
+    # a choice that is learned from a reward has enough to learn without a division beside it
+    whole = kind == "path" or (kind == "subset" and getattr(task, "oracle", None) is None)
+    return Growth(depth=0 if whole else 1)
 
 
 def _merge(
-    task: Any, kind: Answer, look: Any, net: dict[str, Any], rounds: int
+    task: Any, kind: Answer, look: Any, net: dict[str, Any], rounds: int | None
 ) -> nn.Module | None:
     solver = getattr(task, "leaf_solver", None)
     if solver is not None:
         return LeafSolver(solver)
     if kind == "partition":
         return None
+    if kind == "subset" and rounds is None and getattr(task, "oracle", None) is None:
+        return PickMerge(**net)
     if kind == "subset":
-        return SubsetMerge(rounds=rounds, **net)
+        return SubsetMerge(rounds=rounds or 1, **net)
     if kind == "order":
         return OrderMerge(**net)
     if kind == "path":

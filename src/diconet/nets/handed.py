@@ -11,9 +11,10 @@ from torch import Tensor
 from diconet.core.answers import Sequences
 from diconet.core.noise import mix
 from diconet.core.relations import Relations
-from diconet.core.segments import index_of
+from diconet.core.segments import index_of, ragged_arange
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level, halves, joined
+from diconet.nets.encoder import SetEncoder
 
 MERGE_SALT = 0x5EED
 """Sets a merge's draws apart from those of the split at the same node."""
@@ -41,10 +42,28 @@ class Handed:
         """Lines up what a level has to merge."""
         pairs, origin = halves(level, below)
         node = joined(pairs)
-        node = replace(node, relations=_edges_among(level.sets, node))
+        edges = level.sets.relations if below is None else _edges_among(level.sets, node)
+        node = replace(node, relations=edges)
         leaf = level.is_leaf[node.owner].to(node.items.dtype)
         seeds = None if level.seeds is None else mix(level.seeds, MERGE_SALT)
         return cls(node, origin, pairs.owner % 2, leaf, seeds)
+
+    def distinct(self, level: Level) -> tuple[SetBatch, Int[Tensor, "items"], int]:
+        """The sets without copies, the rows of their items, and how many copies each has.
+
+        Trees on the same set that were not cut have all of it to merge, and can share one look.
+        """
+        copies = level.copies if len(level.inner) == 0 else 1
+        first = torch.arange(0, len(self.sets), copies, device=self.half.device)
+        rows = ragged_arange(self.sets.offsets[:-1][first], self.sets.sizes[first])
+        return self.sets if copies == 1 else self.sets.take(first), rows, copies
+
+    def looked_at(self, level: Level, encoder: SetEncoder) -> Look:
+        """The vectors that an encoder gives the items, from one look at all copies of a set."""
+        sets, rows, copies = self.distinct(level)
+        signals = self.signals(encoder.norm.weight.dtype)
+        seeds = None if self.seeds is None else self.seeds[::copies].contiguous()
+        return Look(sets, encoder(sets, seeds, signals[rows]), copies)
 
     def signals(self, dtype: torch.dtype) -> Float[Tensor, "items 2"]:
         """The numbers per item that say where it comes from."""
@@ -59,6 +78,27 @@ class Handed:
         lower = self.origin >= own
         out = values.new_full((self.sets.num_items, *values.shape[1:]), fill)
         return out.index_copy(0, index_of(lower), values[self.origin[lower] - own])
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Vectors for the items of sets of which there are `copies`."""
+
+    sets: SetBatch
+    vectors: Float[Tensor, "items width"]
+    copies: int
+
+    def per_copy(self) -> Float[Tensor, "rows width"]:
+        """The vectors of the items of all copies."""
+        if self.copies == 1:
+            return self.vectors
+        which = self.copied(torch.arange(len(self.sets), device=self.sets.sizes.device))
+        rows = ragged_arange(self.sets.offsets[:-1][which], self.sets.sizes[which])
+        return self.vectors.index_select(0, rows)
+
+    def copied(self, values: Tensor) -> Tensor:
+        """Values per set, for every copy."""
+        return values.repeat_interleave(self.copies, 0)
 
 
 def _edges_among(own: SetBatch, node: SetBatch) -> Relations | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -32,7 +33,9 @@ class SubsetMerge(nn.Module):
 
     def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
         handed = Handed.of(level, None if below is None else below.sets)
-        decided = self.decider(handed.sets, handed.seeds, handed.signals(torch.float32))
+        sets, rows, copies = handed.distinct(level)
+        signals = handed.signals(torch.float32)[rows]
+        decided = self.decider(sets, handed.seeds, signals, copies)
         keep, log_prob, survival = decided.yes, None, None
         if target is not None:
             log_keep = F.logsigmoid(decided.logit)
@@ -53,7 +56,9 @@ class SubsetMerge(nn.Module):
         if handed.seeds is not None:
             before = None if below is None else below.draw_log_prob
             draws = add_by_root(level, decided.log_prob, handed.sets.owner, before)
-        answer = handed.sets.select(rows, kept)
+        at_root = level.number == 0  # where nobody asks for the edges of the answer
+        whole = replace(handed.sets, relations=None) if at_root else handed.sets
+        answer = whole.select(rows, kept)
         return Chosen(
             level.roots, answer, draws, log_prob, None if survival is None else survival[rows]
         )
