@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diconet.core.answers import Sequences
 from diconet.core.noise import mix
 from diconet.core.relations import Relations
-from diconet.core.segments import index_of, ragged_arange
+from diconet.core.segments import index_of, ragged_arange, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level, halves, joined
 from diconet.nets.encoder import SetEncoder
@@ -47,6 +47,15 @@ class Handed:
         leaf = level.is_leaf[node.owner].to(node.items.dtype)
         seeds = None if level.seeds is None else mix(level.seeds, MERGE_SALT)
         return cls(node, origin, pairs.owner % 2, leaf, seeds)
+
+    def kept(self, level: Level, keep: Bool[Tensor, "items"]) -> SetBatch:
+        """Only some of the items, in the order of the roots, so that sequences stay sequences."""
+        rows = index_of(keep)
+        rows = rows[segment_sort(self.sets.index[rows], self.sets.owner[rows])]
+        sizes = torch.bincount(self.sets.owner[rows], minlength=len(self.sets))
+        at_root = level.number == 0  # where nobody asks for the edges of the answer
+        whole = replace(self.sets, relations=None) if at_root else self.sets
+        return whole.select(rows, sizes)
 
     def distinct(self, level: Level) -> tuple[SetBatch, Int[Tensor, "items"], int]:
         """The sets without copies, the rows of their items, and how many copies each has.
@@ -137,6 +146,25 @@ class Chosen:
     draw_log_prob: Float[Tensor, "roots"] | None = None
     log_prob: Float[Tensor, "roots"] | None = None
     survival: Float[Tensor, "items"] | None = None
+
+    @classmethod
+    def by_steps(
+        cls,
+        level: Level,
+        below: Chosen | None,
+        answer: SetBatch,
+        log_prob: Float[Tensor, "nodes"],
+        target: Sequences | None,
+    ) -> Chosen:
+        """An answer made step by step; the steps count as draws, or with a target by likelihood."""
+        owner = torch.arange(len(answer), device=log_prob.device)
+        if target is not None:
+            before = None if below is None else below.log_prob
+            return cls(level.roots, answer, log_prob=add_by_root(level, log_prob, owner, before))
+        if level.seeds is None:
+            return cls(level.roots, answer)
+        before = None if below is None else below.draw_log_prob
+        return cls(level.roots, answer, add_by_root(level, log_prob, owner, before))
 
     @property
     def solution(self) -> Sequences:

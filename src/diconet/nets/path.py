@@ -16,7 +16,7 @@ from diconet.core.segments import offsets_of, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.nets.encoder import SetEncoder
-from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look, add_by_root
+from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look
 from diconet.nets.judge import Ask, PairJudge
 
 _RANK = 8
@@ -48,14 +48,7 @@ class PathMerge(nn.Module):
         look = handed.looked_at(level, self.encoder)
         order, log_prob = self._walk(handed, look, wanted, self.judge(level, handed, look))
         answer = node.select(order, node.sizes)
-        owner = torch.arange(len(node), device=order.device)
-        if target is not None:
-            before = None if below is None else below.log_prob
-            return Chosen(level.roots, answer, log_prob=add_by_root(level, log_prob, owner, before))
-        if handed.seeds is None:
-            return Chosen(level.roots, answer)
-        before = None if below is None else below.draw_log_prob
-        return Chosen(level.roots, answer, add_by_root(level, log_prob, owner, before))
+        return Chosen.by_steps(level, below, answer, log_prob, target)
 
     def _walk(
         self, handed: Handed, look: Look, wanted: Int[Tensor, "items"] | None, ask: Ask

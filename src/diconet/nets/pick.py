@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,10 +12,9 @@ from torch.nn import functional as F
 from diconet.core.answers import Sequences
 from diconet.core.host import count
 from diconet.core.noise import gumbel, mix
-from diconet.core.segments import index_of, segment_sort
 from diconet.core.tree import Level
 from diconet.nets.encoder import SetEncoder
-from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look, add_by_root
+from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look
 from diconet.nets.judge import Ask, PairJudge
 
 _RANK = 8
@@ -47,23 +45,8 @@ class PickMerge(nn.Module):
         member = None if target is None else target.mask(level.roots)[handed.sets.index]
         look = handed.looked_at(level, self.encoder)
         picked, log_prob = self._picked(handed, look, self.judge(level, handed, look), member)
-        rows = index_of(picked)
-        # in the order the items had in the roots, so that sequences stay sequences
-        rows = rows[segment_sort(handed.sets.index[rows], handed.sets.owner[rows])]
-        kept = torch.bincount(handed.sets.owner[rows], minlength=len(handed.sets))
-        at_root = level.number == 0  # where nobody asks for the edges of the answer
-        whole = replace(handed.sets, relations=None) if at_root else handed.sets
-        answer = whole.select(rows, kept)
-        if target is None and handed.seeds is None:
-            return Chosen(level.roots, answer)
-        before = None
-        if below is not None:
-            before = below.draw_log_prob if target is None else below.log_prob
-        owner = torch.arange(len(handed.sets), device=rows.device)
-        total = add_by_root(level, log_prob, owner, before)
-        if target is None:
-            return Chosen(level.roots, answer, total)
-        return Chosen(level.roots, answer, log_prob=total)
+        answer = handed.kept(level, picked)
+        return Chosen.by_steps(level, below, answer, log_prob, target)
 
     def _picked(
         self, handed: Handed, look: Look, ask: Ask, member: Bool[Tensor, "items"] | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
-from diconet.core.segments import index_of, segment_sort
 from diconet.core.tree import Level
 from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, add_by_root
 from diconet.nets.rounds import Decider
@@ -42,33 +40,21 @@ class SubsetMerge(nn.Module):
             survival = log_keep
             if below is not None and below.survival is not None:
                 survival = log_keep + handed.from_below(level, below.survival)
-            member = _members(level, target)[handed.sets.index]
+            member = target.mask(level.roots)[handed.sets.index]
             keep = keep | member
             last = ~member & ((level.number == 0) | ~keep)
             term = torch.where(member, log_keep, torch.where(last, _log_not(survival), 0))
             before = None if below is None else below.log_prob
             log_prob = add_by_root(level, term, handed.sets.owner, before)
-        rows = index_of(keep)
-        # in the order the items had in the roots, so that sequences stay sequences
-        rows = rows[segment_sort(handed.sets.index[rows], handed.sets.owner[rows])]
-        kept = torch.bincount(handed.sets.owner[rows], minlength=len(handed.sets))
         draws = None
         if handed.seeds is not None:
             before = None if below is None else below.draw_log_prob
             draws = add_by_root(level, decided.log_prob, handed.sets.owner, before)
-        at_root = level.number == 0  # where nobody asks for the edges of the answer
-        whole = replace(handed.sets, relations=None) if at_root else handed.sets
-        answer = whole.select(rows, kept)
-        return Chosen(
-            level.roots, answer, draws, log_prob, None if survival is None else survival[rows]
-        )
-
-
-def _members(level: Level, target: Sequences) -> Tensor:
-    """Which items of the roots belong to their target."""
-    member = torch.zeros(level.roots.num_items, dtype=torch.bool, device=level.roots.index.device)
-    member[target.rows(level.roots)] = True
-    return member
+        answer = handed.kept(level, keep)
+        if survival is not None:
+            every = survival.new_zeros(level.roots.num_items)
+            survival = every.index_copy(0, handed.sets.index, survival)[answer.index]
+        return Chosen(level.roots, answer, draws, log_prob, survival)
 
 
 def _log_not(log_prob: Float[Tensor, "items"]) -> Float[Tensor, "items"]:
