@@ -22,7 +22,7 @@ from diconet.core.tree import Growth
 from diconet.nets.general_split import GeneralSplit
 from diconet.nets.order import OrderMerge
 from diconet.nets.path import PathMerge
-from diconet.nets.pick import PickMerge
+from diconet.nets.pick import PickMerge, PickSplit
 from diconet.nets.subset import SubsetMerge
 from diconet.nets.value import ValueMerge
 
@@ -63,6 +63,7 @@ def _one(size: int) -> SetBatch:
     [
         (None, 3, 1),
         (None, 2, 2),
+        ("picks", 3, 1),
         (lambda: SubsetMerge(**NET), 3, 0),
         (lambda: SubsetMerge(rounds=2, **NET), 3, 0),
         (lambda: PickMerge(**NET), 3, 0),
@@ -76,8 +77,9 @@ def _one(size: int) -> SetBatch:
 )
 def test_draws_have_the_probabilities_they_say(merge, size, depth):
     torch.manual_seed(1)
-    made = None if merge is None else merge()
-    model = DiCoNet(GeneralSplit(**NET), made, depth=depth)
+    picks = merge == "picks"
+    made = None if merge is None or picks else merge()
+    model = DiCoNet(PickSplit(**NET) if picks else GeneralSplit(**NET), made, depth=depth)
     for name, parameter in model.named_parameters():
         if name.endswith(("head.weight", "read.2.weight")):
             nn.init.normal_(parameter, std=0.7)  # far from a fair coin
@@ -89,7 +91,9 @@ def test_draws_have_the_probabilities_they_say(merge, size, depth):
     for name, value in zip(_names(outcome, times), chance.tolist(), strict=True):
         seen.setdefault(name, []).append(value)
     ordered = isinstance(made, OrderMerge | PathMerge) and depth > 0
-    if not ordered and not isinstance(made, PickMerge):  # whose picks come in any order
+    if (
+        not ordered and not picks and not isinstance(made, PickMerge)
+    ):  # whose picks come in any order
         for values in seen.values():
             assert max(values) == pytest.approx(min(values), rel=1e-4)
         assert sum(values[0] for values in seen.values()) == pytest.approx(1, abs=0.02)

@@ -18,11 +18,13 @@ from diconet.nets.general_split import GeneralSplit
 from diconet.nets.one_cut import OneCutSplit
 from diconet.nets.order import OrderMerge
 from diconet.nets.path import PathMerge
-from diconet.nets.pick import PickMerge
+from diconet.nets.pick import PickMerge, PickSplit
 from diconet.nets.subset import SubsetMerge
 from diconet.nets.value import ValueMerge
 
 Answer = Literal["partition", "subset", "order", "path", "number", "label"]
+
+Way = Literal["coins", "cut", "picks"]
 
 _LOOK = (32, 20)
 """How many sets of how many items are drawn to see what a task's inputs look like."""
@@ -36,7 +38,7 @@ def network_for(
     task: Task,
     *,
     depth: int | None = None,
-    split: Literal["coins", "cut"] | None = None,
+    split: Way | None = None,
     rounds: int | None = None,
     noise: int | None = None,
     near: int = 0,
@@ -57,9 +59,10 @@ def network_for(
     - `leaf_solver`: a callable that answers a small set, so that the split learns to divide for it;
     - `depth`: how many cuts deep trees are.
 
-    `depth`, `split` ("coins" or one "cut"), `rounds` (looks at a set per decision), `noise` (random
-    channels), `near` (nearest neighbours an item sees where there are no relations), `width` and
-    `num_layers` override what would follow from these.
+    `depth`, `split` ("coins", one "cut", or "picks" item by item), `rounds` (in how many rounds
+    coins are thrown, the surest first), `noise` (random channels), `near` (nearest neighbours an
+    item sees where there are no relations), `width` and `num_layers` override what would follow
+    from these. With `rounds`, a subset that is learned from a reward is chosen by coins, too.
     """
     kind = _kind_of(task)
     look = task.sample(*_LOOK, rng=phase_generator("look", 0))
@@ -86,10 +89,16 @@ def _kind_of(task: Task) -> Answer:
 
 
 def _split(
-    task: Task, kind: Answer, split: Literal["coins", "cut"], net: dict[str, Any], rounds: int
+    task: Task,
+    kind: Answer,
+    split: Way,
+    net: dict[str, Any],
+    rounds: int,
 ) -> nn.Module:
     if split == "cut":
         return OneCutSplit(along=getattr(task, "cut_along", None), **net)
+    if split == "picks":
+        return PickSplit(**net)
     even = kind == "partition" and bool(getattr(task, "exchangeable", True))
     return GeneralSplit(rounds=rounds, centred=even and net["edge_features"] is not None, **net)
 

@@ -11,9 +11,8 @@ from torch.nn import functional as F
 
 from diconet.core.host import count
 from diconet.core.sets import SetBatch, standardise
-from diconet.core.tree import Level
 from diconet.nets.encoder import SetEncoder
-from diconet.nets.handed import Handed, Look
+from diconet.nets.handed import Look
 
 _MOST_PAIRS = 2**21
 """Sets with more pairs of items than this are judged pair by pair when asked, to save memory."""
@@ -22,10 +21,7 @@ _FEWEST_SLOTS = 4
 """A table has room for this many items of a set at least; a path has up to 4 ways to go."""
 
 Ask = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Scores from a row of each of some nodes to several rows: (nodes, row, rows) -> scores.
-
-The rows are the whole sets, in order, wherever nodes are leaves.
-"""
+"""Scores from a row of each of some nodes to several rows: (nodes, row, rows) -> scores."""
 
 
 class PairJudge(nn.Module):
@@ -41,11 +37,11 @@ class PairJudge(nn.Module):
         self.joint = None if edges is None else nn.Linear(edges + 1, width, bias=False)
         self.head = nn.Linear(width, 1, bias=False)
 
-    def forward(self, level: Level, handed: Handed, look: Look) -> Ask:
-        """What scores the pairs of a level: a table of all of them where it is small enough."""
-        node, sets = handed.sets, look.sets
+    def forward(self, node: SetBatch, look: Look, *, whole: bool) -> Ask:
+        """What scores the pairs of all nodes; a table if they are small and asked as a whole."""
+        sets = look.sets
         pairs = sets.num_items * count(sets.sizes.max()) if len(sets) else 0
-        if len(level.inner) or not 0 < pairs <= _MOST_PAIRS:
+        if not whole or not 0 < pairs <= _MOST_PAIRS:
             each = _Pairs(self, node, look.per_copy())
             return lambda nodes, row, rows: each(row[:, None].expand_as(rows), rows)
         slots = torch.arange(max(count(sets.sizes.max()), _FEWEST_SLOTS), device=sets.index.device)

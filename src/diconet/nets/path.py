@@ -46,7 +46,8 @@ class PathMerge(nn.Module):
         node = handed.sets
         wanted = None if target is None else _wanted(level, node, target)
         look = handed.looked_at(level, self.encoder)
-        order, log_prob = self._walk(handed, look, wanted, self.judge(level, handed, look))
+        ask = self.judge(node, look, whole=len(level.inner) == 0)
+        order, log_prob = self._walk(handed, look, wanted, ask)
         answer = node.select(order, node.sizes)
         return Chosen.by_steps(level, below, answer, log_prob, target)
 
