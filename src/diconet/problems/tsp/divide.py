@@ -30,7 +30,7 @@ LEAF = 2_000
 """Cities of a leaf, at most: small enough for the cache, large enough to have few seams."""
 
 _STRANDS = 2
-_WALK = 25  # steps of the walk that picks the edges of a kick, at most
+_WALK = 50  # steps of the walk that picks the edges of a kick, at most
 _AT_SEAMS = 0.2  # of the kicks per city of a leaf
 _BATCH = 2  # kicks per city in a round
 _SEAM = 5  # near neighbours that show a city lies at a cut

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
+_MANY = 10_000
+
 
 def near_lists(cities: np.ndarray, slots: int) -> np.ndarray:
     """For each city, its `slots` nearest others, nearest first (fewer where there are fewer)."""
@@ -12,7 +14,8 @@ def near_lists(cities: np.ndarray, slots: int) -> np.ndarray:
     slots = min(slots, num - 1)
     if slots < 1:
         return np.zeros((num, 0), dtype=np.int32)
-    found = np.asarray(cKDTree(cities).query(cities, k=slots + 1, workers=-1)[1])
+    workers = -1 if num > _MANY else 1  # to start threads takes longer than few cities do
+    found = np.asarray(cKDTree(cities).query(cities, k=slots + 1, workers=workers)[1])
     own = found == np.arange(num)[:, None]
     # Among copies of a city it may not find itself; then the farthest found is left out.
     drop = np.where(own.any(1), own.argmax(1), slots)
