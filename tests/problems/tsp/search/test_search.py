@@ -209,11 +209,11 @@ def test_a_few_cities_are_solved_exactly(n: int) -> None:
 
 
 def test_candidates_lead_out_of_a_cluster() -> None:
-    """Two clusters: the nearest five are of the same one, a quadrant has the other."""
+    """Two clusters: the nearest five are of the same one, a triangle has the other."""
     rng = np.random.default_rng(0)
     cities = rng.random((24, 2))
     cities[12:, 0] += 50
-    near = candidate_lists(cities, seen=23)
+    near = candidate_lists(cities)
     assert not (near_lists(cities, 5)[:12] >= 12).any()
     assert (near[:12] >= 12).any()
     length = np.linalg.norm(cities[near] - cities[:, None], axis=2)
