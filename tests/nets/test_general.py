@@ -18,7 +18,8 @@ from diconet.core.model import DiCoNet, Outcome
 from diconet.core.noise import seeds_from
 from diconet.core.relations import Relations
 from diconet.core.sets import SetBatch
-from diconet.core.tree import Growth
+from diconet.core.tree import Growth, fold, grow
+from diconet.nets import judge
 from diconet.nets.general_split import GeneralSplit
 from diconet.nets.order import OrderMerge
 from diconet.nets.path import PathMerge
@@ -206,3 +207,37 @@ def test_a_graph_without_edges_is_cut_too():
     split = GeneralSplit(**NET, edge_features=1, noise=2)
     sets = SetBatch.of([torch.randn(4, 2)])
     assert split(sets, None).side.shape == (4,)
+
+
+@pytest.mark.parametrize("kind", [SubsetMerge, PickMerge, PathMerge])
+def test_draws_from_one_look_are_those_from_a_look_each(kind):
+    torch.manual_seed(0)
+    model = DiCoNet(GeneralSplit(**NET), kind(**NET), depth=0)
+    sets = SetBatch.of([torch.randn(5, 2), torch.randn(3, 2), torch.randn(7, 2)])
+    seeds = seeds_from(torch.Generator().manual_seed(1), 12)
+    tree = grow(model.split, sets, model.growth, seeds, copies=4)
+    assert tree.levels[0].copies == 4
+    shared, alone = fold(model.merge, tree), model(sets.repeat(4), seeds).answer
+    assert torch.equal(shared.solution.places, alone.solution.places)
+    assert torch.equal(shared.solution.sizes, alone.solution.sizes)
+    torch.testing.assert_close(shared.draw_log_prob, alone.draw_log_prob)
+
+
+def test_pairs_are_judged_alike_in_a_table_and_one_by_one(monkeypatch):
+    torch.manual_seed(0)
+    net = {**NET, "edge_features": 1}
+    pairs = [torch.tensor([[0, 1], [1, 2]]), torch.tensor([[2, 0]])]
+    edges = Relations.of(pairs, [torch.randn(2, 1), torch.randn(1, 1)])
+    sets = SetBatch.of([torch.randn(4, 2), torch.randn(3, 2)], relations=edges)
+    seeds = seeds_from(torch.Generator().manual_seed(1), 2)
+    for kind in (PickMerge, PathMerge):
+        model = DiCoNet(GeneralSplit(**net), kind(**net), depth=0)
+        with monkeypatch.context() as patch:
+            table = model(sets, seeds).answer
+            patch.setattr(judge, "_MOST_PAIRS", 0)
+            single = model(sets, seeds).answer
+        assert torch.equal(table.solution.places, single.solution.places)
+        torch.testing.assert_close(table.draw_log_prob, single.draw_log_prob)
+        assert model.merge.get_parameter(
+            "picker.judge.joint.weight" if kind is PickMerge else "judge.joint.weight"
+        ).shape == (8, 2)
