@@ -43,7 +43,7 @@ class SubsetMerge(nn.Module):
             member = target.mask(level.roots)[handed.sets.index]
             keep = keep | member
             last = ~member & ((level.number == 0) | ~keep)
-            term = torch.where(member, log_keep, torch.where(last, _log_not(survival), 0))
+            term = torch.where(member, log_keep, torch.where(last, log_not(survival), 0))
             before = None if below is None else below.log_prob
             log_prob = add_by_root(level, term, handed.sets.owner, before)
         draws = None
@@ -57,6 +57,6 @@ class SubsetMerge(nn.Module):
         return Chosen(level.roots, answer, draws, log_prob, survival)
 
 
-def _log_not(log_prob: Float[Tensor, "items"]) -> Float[Tensor, "items"]:
+def log_not(log_prob: Float[Tensor, "items"]) -> Float[Tensor, "items"]:
     """log(1 - p) from log p."""
     return torch.log(-torch.expm1(log_prob.clamp(max=-1e-6)))

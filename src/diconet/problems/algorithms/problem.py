@@ -1,0 +1,112 @@
+"""All that is known of the five algorithms, an object each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from diconet.io.parse import count
+from diconet.problems.problem import Instances, Option, Page, Problem
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    import numpy as np
+
+    from diconet.core.model import DiCoNet
+    from diconet.core.task import Task
+    from diconet.io.source import Source
+    from diconet.io.tables import Table
+    from diconet.problems.problem import Show
+    from diconet.problems.solution import Solution
+
+
+class AlgorithmProblem(Problem):
+    """A problem of exact answers: its network is right on the whole input, or wrong."""
+
+    sizes = (64, 1_000)
+    num_sets = 1_000
+    options = ()
+    presets = ("default",)  # type: ignore[assignment]
+
+    def __init__(self, name: str, summary: str, value: str) -> None:
+        super().__init__(name, summary=summary, package=__package__)
+        self.value = value
+
+    @property
+    def task(self) -> Task:
+        from diconet.problems.algorithms.tasks import TASKS
+
+        task: Task = TASKS[self.name]()
+        return task
+
+    @cached_property
+    def weights(self) -> dict[str, Traversable]:
+        return {name: file for name, file in super().weights.items() if name == self.name}
+
+    def columns(self, table: Table, options: Mapping[str, Any]) -> list[int] | None:
+        return super().columns(table, options) or (table.planar() if self.page else None)
+
+    def accepts(self, network: DiCoNet) -> bool:
+        from diconet.problems.algorithms.networks import NETWORKS
+
+        return type(network.merge) is type(NETWORKS[self.name]().merge)
+
+    def solve(self, instances: Instances, **options: Any) -> list[Solution]:
+        from diconet.problems.algorithms.solve import solve
+
+        return list(solve(self, instances, **options))
+
+    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
+        from diconet.problems.algorithms.measure import grade
+
+        return grade(self, instances, solutions)
+
+    @cached_property
+    def recipe(self) -> Any:
+        from diconet.problems.algorithms.recipe import Recipe
+
+        return Recipe(self)
+
+    def demo(self, rng: np.random.Generator, scale: float) -> Show:
+        from diconet.problems.algorithms.measure import show
+
+        return show(self, rng, scale)
+
+    @property
+    def page(self) -> Page | None:
+        return Page(value=self.value) if self.name in ("closest", "skyline") else None
+
+
+class Sorting(AlgorithmProblem):
+    """The one that prints the table of all of them."""
+
+    has_table = True
+    table = "algorithms"
+
+
+class Selection(AlgorithmProblem):
+    """A number k is given with every set."""
+
+    options = (Option("k", "which of the numbers, from 1 for the smallest", count),)
+
+    def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
+        read = super().read(source, options)
+        known = read.given.get("context", [None] * len(read))
+        k = options.get("k")
+        if k is None and any(one is None for one in known):
+            raise ValueError("k must be given, as --k or under 'context' in a JSON file.")
+        return Instances(read.names, read.data, {"context": known if k is None else [[k]] * len(read)})
+
+    def solve(self, instances: Instances, *, k: int | None = None, **options: Any) -> list[Solution]:
+        return super().solve(instances, **options)
+
+
+PROBLEMS: tuple[Problem, ...] = (
+    Sorting("sort", "numbers in ascending order", "share in order"),
+    Selection("select", "the k-th smallest of numbers", "number"),
+    AlgorithmProblem("subarray", "the run of numbers with the largest sum", "sum"),
+    AlgorithmProblem("closest", "the two points that lie closest", "distance"),
+    AlgorithmProblem("skyline", "the points that no other beats", "points"),
+)
