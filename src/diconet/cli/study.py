@@ -76,7 +76,9 @@ def _with_table(text: str) -> list[Problem]:
         return list(there.values())
     if text not in there:
         problem(text)  # says so if there is no such problem
-        raise argparse.ArgumentTypeError(f"must be one of {', '.join([*there, 'all'])}; got {text!r}.")
+        raise argparse.ArgumentTypeError(
+            f"must be one of {', '.join([*there, 'all'])}; got {text!r}."
+        )
     return [there[text]]
 
 

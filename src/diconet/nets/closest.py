@@ -117,8 +117,9 @@ class ClosestMerge(nn.Module):
         # the halves' own pairs stand after the pairs across
         halves_of = torch.arange(len(node), device=row.device).repeat_interleave(2)
         owner = torch.cat([node.owner[row], halves_of])
-        logit = torch.cat([asked[row] + asked[other] - near / self.resolution,
-                           -best / self.resolution])
+        logit = torch.cat(
+            [asked[row] + asked[other] - near / self.resolution, -best / self.resolution]
+        )
         pair = torch.cat([torch.stack([node.index[row], node.index[other]], 1), ends])
         wanted = target.rows(level.roots).reshape(-1, 2)
         hit = (pair.sort(1)[0] == wanted.sort(1)[0][level.example[owner]]).all(1)
@@ -130,9 +131,7 @@ class ClosestMerge(nn.Module):
         # who wins: the target where it is there, else the likeliest
         first = segment_argmax(logit.detach() + _FAR**2 * hit, owner, len(node))
         value = torch.cat([near, best])[first.clamp(max=len(logit) - 1)]
-        return Pairs(
-            level.roots, node, value, pair[first], add_by_root(level, term, where, before)
-        )
+        return Pairs(level.roots, node, value, pair[first], add_by_root(level, term, where, before))
 
     def _in_question(
         self, handed: Handed, best: Float[Tensor, "nodes"]
@@ -168,9 +167,7 @@ def _of_halves(
     return best.flatten(), ends.flatten(0, 1)
 
 
-def _rows_of(
-    node: SetBatch, ends: Int[Tensor, "halves 2"], total: int
-) -> Int[Tensor, "halves 2"]:
+def _rows_of(node: SetBatch, ends: Int[Tensor, "halves 2"], total: int) -> Int[Tensor, "halves 2"]:
     """Items of the roots as rows of the nodes; -1 stays."""
     row = node.index.new_full((total + 1,), -1)
     row[node.index] = torch.arange(node.num_items, device=node.index.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -26,13 +27,12 @@ class Counted(Chosen):
     work: Float[Tensor, "roots"] | None = None
 
 
-def counted(
-    level: Level, work: Tensor, before: Counted | None
-) -> Float[Tensor, "roots"]:
+def counted(level: Level, work: Tensor, below: Any) -> Float[Tensor, "roots"]:
     """The work of the nodes of a level added up by root, on top of that below."""
     total = torch.zeros(len(level.roots), dtype=torch.float64, device=work.device)
     total = total.index_add(0, level.example, work.double())
-    return total if before is None or before.work is None else total + before.work
+    before = getattr(below, "work", None)
+    return total if before is None else total + before
 
 
 def middles(handed: Handed) -> Int[Tensor, "nodes"]:

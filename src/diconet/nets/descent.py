@@ -94,4 +94,3 @@ class DescentMerge(nn.Module):
             example = level.example[level.inner][nodes.owner[wanted]]
             total = total.index_add(0, example, term)
         return replace(found, log_prob=total)
-

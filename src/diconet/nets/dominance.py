@@ -1,4 +1,4 @@
-"""The merge for fronts: an item stays unless one of the other half dominates it, by learned forms."""
+"""The merge for fronts: an item stays unless one of the other half dominates it."""
 
 from __future__ import annotations
 

@@ -77,7 +77,9 @@ class Forms(nn.Module):
     def in_words(self, names: Sequence[str]) -> list[str]:
         """Each form as one would write it down, with these names for its inputs."""
         weight, pairs = self.terms()
-        products = [" ".join(names[place - 1] for place in pair if place) for pair in pairs.tolist()]
+        products = [
+            " ".join(names[place - 1] for place in pair if place) for pair in pairs.tolist()
+        ]
         return [
             " ".join(f"{value:+g} {name}".rstrip() for value, name in terms if value) or "0"
             for row in weight.tolist()

@@ -65,7 +65,7 @@ class LineSplit(nn.Module):
         return Cut(side, log_prob, torch.sigmoid(logit))
 
     def _guarded(self, sets: SetBatch, key: Float[Tensor, "items"], side: Tensor) -> Tensor:
-        """Sides that are not too small; where all items are alike, the first and the second half."""
+        """Sides that are not too small; where all items are alike, both halves in their order."""
         second = sets.sum(side.double())
         least = (sets.sizes * (0.0 if self.training else self.share)).floor().clamp(min=1)
         bad = (torch.minimum(second, sets.sizes - second) < least) & (sets.sizes > 1)
@@ -91,10 +91,8 @@ def _drawn(
     return torch.logit(start + (stop - start) * uniform(mix(seeds, 31)).double(), eps=_TINY)
 
 
-def _log_prob(
-    sets: SetBatch, logit: Float[Tensor, "items"], side: Tensor
-) -> Float[Tensor, "sets"]:
-    """The log-probability that the place falls between the two sides, given that it cuts the set."""
+def _log_prob(sets: SetBatch, logit: Float[Tensor, "items"], side: Tensor) -> Float[Tensor, "sets"]:
+    """The log-probability that the place falls between the sides, given that it cuts the set."""
     last = _pick(sets, logit, torch.where(side, -math.inf, logit))
     first = _pick(sets, logit, torch.where(side, -logit, -math.inf))
     ends = [_pick(sets, logit, -logit), _pick(sets, logit, logit)]

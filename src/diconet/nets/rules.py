@@ -62,9 +62,7 @@ class RuleMerge(nn.Module):
     end in a poor grammar; `settled` keeps one. `sharpness` is what a spread of the items counts.
     """
 
-    def __init__(
-        self, num_channels: int = 4, num_tables: int = 1, sharpness: float = 3.0
-    ) -> None:
+    def __init__(self, num_channels: int = 4, num_tables: int = 1, sharpness: float = 3.0) -> None:
         super().__init__()
         self.config = {
             "num_channels": num_channels,
@@ -82,7 +80,7 @@ class RuleMerge(nn.Module):
         return one.train(self.training)
 
     def allowed(self) -> list[tuple[int, int, int]]:
-        """The rules in force when solving: a channel, and what of both halves; the last: nothing."""
+        """The rules in force when solving: a channel, and what of both halves (last: nothing)."""
         yes = self.rules[0] > 0
         yes[:, -1, -1] = False  # a run is not made of nothing
         found: list[tuple[int, int, int]] = [tuple(rule) for rule in numbers(yes.nonzero())]

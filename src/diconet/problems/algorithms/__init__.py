@@ -1,4 +1,4 @@
-"""Algorithms learned from input-output pairs: sorting, selection and others that textbooks divide."""
+"""Algorithms learned from input-output pairs: sorting, selection, and three more."""
 
 from diconet.problems.algorithms.problem import PROBLEMS
 

@@ -27,7 +27,7 @@ class AlgorithmProblem(Problem):
 
     sizes = (64, 1_000)
     num_sets = 1_000
-    options = ()
+    options: tuple[Option, ...] = ()
     presets = ("default",)  # type: ignore[assignment]
 
     def __init__(self, name: str, summary: str, value: str) -> None:
@@ -97,9 +97,13 @@ class Selection(AlgorithmProblem):
         k = options.get("k")
         if k is None and any(one is None for one in known):
             raise ValueError("k must be given, as --k or under 'context' in a JSON file.")
-        return Instances(read.names, read.data, {"context": known if k is None else [[k]] * len(read)})
+        return Instances(
+            read.names, read.data, {"context": known if k is None else [[k]] * len(read)}
+        )
 
-    def solve(self, instances: Instances, *, k: int | None = None, **options: Any) -> list[Solution]:
+    def solve(
+        self, instances: Instances, *, k: int | None = None, **options: Any
+    ) -> list[Solution]:
         return super().solve(instances, **options)
 
 

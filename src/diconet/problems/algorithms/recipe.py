@@ -55,7 +55,7 @@ TRAIN = TrainConfig(
 )
 """How an algorithm is learned, unless `TRAINS` says otherwise."""
 
-TRAINS = {name: TRAIN for name in TASKS} | {
+TRAINS = dict.fromkeys(TASKS, TRAIN) | {
     "select": replace(TRAIN, steps=500),
     "subarray": replace(TRAIN, steps=1_000, max_size=8),
     "closest": replace(TRAIN, max_size=16),

@@ -1,4 +1,4 @@
-"""Five problems that textbooks solve by dividing: inputs, right answers, and what an answer is worth.
+"""Five problems that textbooks solve by dividing: inputs, right answers, rewards.
 
 Each has an `oracle`, a reward of at most 1, and `right`, which says of whole answers whether they
 are right: another answer that is as good, such as equal numbers in another order, counts as well.
@@ -182,7 +182,7 @@ def _closest(points: np.ndarray) -> np.ndarray:
     """The indices of two points that are closest."""
     if len(points) < 2:
         return np.arange(0)
-    near = cKDTree(points).query(points, k=2)[1]
+    near = np.asarray(cKDTree(points).query(points, k=2)[1])
     own = np.arange(len(points))
     other = np.where(near[:, 1] == own, near[:, 0], near[:, 1])
     square = np.square(points - points[other]).sum(1)
@@ -192,7 +192,7 @@ def _closest(points: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Skyline(_Algorithm):
-    """The points of the plane that no other beats: none is as low in both coordinates, and lower."""
+    """The points of the plane that no other beats, being lower in one coordinate or both."""
 
     num_features = 2
     answer = "subset"
@@ -204,10 +204,7 @@ class Skyline(_Algorithm):
     def oracle(self, sets: SetBatch) -> Sequences:
         """By one sort, and the lowest point so far."""
         return Sequences.of(
-            [
-                from_host(_front(to_host(items.double())), sets.items)
-                for items in sets.unpack()
-            ]
+            [from_host(_front(to_host(items.double())), sets.items) for items in sets.unpack()]
         )
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
