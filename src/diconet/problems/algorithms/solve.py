@@ -52,7 +52,7 @@ def solve(
     *,
     model: Model = None,
     seed: int | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
 ) -> Iterator[AlgorithmSolution]:
     """The answers of a network, in batches of bounded size."""
     network = as_network(problem, model, device)
