@@ -6,6 +6,7 @@ python benchmarks/algorithms.py PART [--json FILE] [--plot FILE]
 - flat: the general network without division (`network_for`, depth 0), trained for as long
 - cost: comparisons and items looked at against n, with and without the split regulariser
 - large: whole answers right and seconds per input, from 64 to a million items
+- hull: the same for convex hulls, which are a problem of their own
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from diconet.problems.algorithms.measure import divided_by
 from diconet.problems.algorithms.recipe import COUNTS, TRAINS, built, middle, settled
 from diconet.problems.algorithms.solve import chunks
 from diconet.problems.algorithms.tasks import TASKS
+from diconet.problems.catalog import find_problem
 from diconet.problems.networks import shipped
 
 SEEDS = (0, 1, 2)
@@ -150,7 +152,8 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
                 rows = [
                     one
                     for one in records
-                    if (one["problem"], one["regulariser"], one["seed"]) == (name, regulariser, seed)
+                    if (one["problem"], one["regulariser"], one["seed"])
+                    == (name, regulariser, seed)
                 ]
                 label = f"regulariser {regulariser:g}" if seed == SEEDS[0] else None
                 sizes, costs = ([one[key] for one in rows] for key in ("size", "cost"))
@@ -181,13 +184,34 @@ def large() -> list[dict[str, Any]]:
             row = {"problem": name, "size": size, "inputs": num_sets, "right": right}
             records.append({**row, "seconds": spent / num_sets})
             print(records[-1], flush=True)
-        mine = records[-len(COUNTS) :]
-        print(f"  time exponent: all sizes {exponent(mine, 'seconds'):.3f}", flush=True)
-        print(f"  from 100,000 to a million {exponent(mine[-2:], 'seconds'):.3f}", flush=True)
+        say_exponents(records[-len(COUNTS) :])
     return records
 
 
-PARTS = {"seeds": over_seeds, "flat": flat, "cost": cost, "large": large}
+def say_exponents(records: list[dict[str, Any]]) -> None:
+    print(f"  time exponent: all sizes {exponent(records, 'seconds'):.3f}", flush=True)
+    print(f"  from 100,000 to a million {exponent(records[-2:], 'seconds'):.3f}", flush=True)
+
+
+def hull() -> list[dict[str, Any]]:
+    """The hull problem's own network on uniform points, with its certificate."""
+    problem, records = find_problem("hull"), []
+    for size, num_sets in COUNTS.items():
+        right, spent = 0.0, 0.0
+        for number in range(num_sets):
+            instances = problem.fresh(size, 1, number)
+            start = time.process_time()
+            solutions = problem.solve(instances)
+            spent += time.process_time() - start
+            right += problem.grade(instances, solutions)["accuracy"] / 100
+        row = {"problem": "hull", "size": size, "inputs": num_sets, "right": right}
+        records.append({**row, "seconds": spent / num_sets})
+        print(records[-1], flush=True)
+    say_exponents(records)
+    return records
+
+
+PARTS = {"seeds": over_seeds, "flat": flat, "cost": cost, "large": large, "hull": hull}
 
 
 def main() -> None:
