@@ -26,7 +26,7 @@ from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator, seeds_from
 from diconet.learn import TrainConfig, train
 from diconet.nets.default import network_for
-from diconet.problems.algorithms.inputs import TEST_KINDS, TRAIN_KINDS
+from diconet.problems.algorithms.inputs import TRAIN_KINDS
 from diconet.problems.algorithms.measure import divided_by
 from diconet.problems.algorithms.recipe import COUNTS, TRAINS, built, middle, settled
 from diconet.problems.algorithms.solve import chunks
