@@ -58,9 +58,7 @@ def instances_of(sets: SetBatch, names: list[str]) -> Instances:
     return Instances(names, [items.double().numpy() for items in sets.unpack()], given)
 
 
-def sets_of(
-    problem: Problem, instances: Instances, device: str | torch.device = "cpu"
-) -> SetBatch:
+def sets_of(problem: Problem, instances: Instances, device: str | torch.device = "cpu") -> SetBatch:
     """Instances as a batch, with the context and the edges that are given with them."""
     look = look_at(problem)
     features = problem.task.num_features

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diconet.io.parse import count
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from diconet.io.source import Source
     from diconet.io.tables import Table
     from diconet.problems.problem import Show
-    from diconet.problems.solution import Solution
+    from diconet.problems.solution import Model, Solution
+
+
+_DRAWN = 32
+"""How many items pictures show."""
 
 
 class AlgorithmProblem(Problem):
@@ -68,6 +73,10 @@ class AlgorithmProblem(Problem):
         from diconet.problems.algorithms.recipe import Recipe
 
         return Recipe(self)
+
+    def pictures(self, model: Model, folder: Path) -> list[Path]:
+        (solution,) = self.solve(self.fresh(_DRAWN, 1, seed=3), model=model)
+        return [solution.save_levels(folder / f"{self.name}_levels.png")]
 
     def demo(self, rng: np.random.Generator, scale: float) -> Show:
         from diconet.problems.algorithms.measure import show

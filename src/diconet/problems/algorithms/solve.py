@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from diconet.core.host import to_host
 from diconet.core.sets import SetBatch
+from diconet.plot.stages import LEFT, Stage
 from diconet.problems.algorithms.certificates import PROOFS, VALUES
 from diconet.problems.inputs import check_seed, tree_seeds
 from diconet.problems.networks import as_network
 from diconet.problems.problem import Instances, Problem
-from diconet.problems.solution import Model, labels_of
+from diconet.problems.solution import Model, Solution, labels_of
 from diconet.problems.task_inputs import sets_of
 from diconet.problems.task_solution import TaskSolution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _AT_ONCE = 1_000_000
 """At most this many items are solved at a time, unless one set has more."""
@@ -31,6 +35,7 @@ class AlgorithmSolution(TaskSolution):
     """
 
     exact: bool = False
+    problem: Problem = field(kw_only=True)
 
     def quality(self) -> str:
         """The value of the answer, and whether it is certainly right."""
@@ -44,6 +49,29 @@ class AlgorithmSolution(TaskSolution):
             "exact": self.exact,
             self.name: self.answer.tolist(),
         }
+
+    def plane(self) -> np.ndarray:
+        """Points as they are; numbers by their places in the input, each at its height."""
+        if self.items.shape[1] == 2:
+            return self.items
+        along = np.linspace(0, max(float(np.ptp(self.items)), 1e-9), len(self.items))
+        return np.column_stack([along, self.items])
+
+    def part_stage(self, title: str, parts: np.ndarray) -> Stage:
+        """What each part hands up, as the same network finds it; all else is faint."""
+        if self.problem.name in ("sort", "select"):  # all items, and those of one part
+            return Stage(title, parts)
+        members = [np.flatnonzero(parts == number) for number in np.unique(parts)]
+        names = [title] * len(members)
+        some = Instances(names, [self.items[rows] for rows in members])
+        shown = np.full(len(parts), LEFT)
+        for rows, one in zip(members, solve(self.problem, some, model=self.model), strict=True):
+            shown[rows[one.answer]] = parts[rows[one.answer]]
+        return Stage(title, shown)
+
+    def draw(self, ax: Axes, stage: Stage, *, final: bool = False) -> None:
+        """Draws one step, or the answer: parts in colours."""
+        Solution.draw(self, ax, stage, final=final)
 
 
 def solve(
@@ -76,6 +104,7 @@ def solve(
                 answer,
                 model=model,
                 exact=PROOFS[problem.name](points, answer, k),
+                problem=problem,
             )
 
 
