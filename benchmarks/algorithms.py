@@ -38,6 +38,7 @@ SEEDS = (0, 1, 2)
 FLAT_SECONDS = 15.0
 TIMED = (64, 1_000, 10_000, 100_000, 1_000_000)
 COST_SIZES = (32, 64, 128, 256, 512, 1_024, 2_048)
+COST_STEPS = 300
 COST_PROBLEMS = ("sort", "select", "closest")
 
 
@@ -45,7 +46,7 @@ def trained(name: str, seed: int, regulariser: float | None = None) -> DiCoNet:
     """A network trained as its preset says, but for the seed and maybe the regulariser."""
     how = replace(TRAINS[name], seed=seed)
     if regulariser is not None:
-        how = replace(how, regulariser=regulariser)
+        how = replace(how, regulariser=regulariser, steps=min(how.steps, COST_STEPS))
     model, task = built(name, seed), TASKS[name](TRAIN_KINDS)
     train(model, task, how, oracle=task.oracle, quiet=True)
     return settled(model, task, how)
@@ -168,10 +169,10 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
 
 
 @torch.no_grad()
-def large() -> list[dict[str, Any]]:
+def large(names: list[str]) -> list[dict[str, Any]]:
     """The shipped networks on all kinds of inputs in turn; and CPU seconds of one uniform input."""
-    records = []
-    for name in TASKS:
+    records: list[dict[str, Any]] = []
+    for name in names:
         model, mine = shipped(name).eval(), []
         for size in TIMED:
             sets = TASKS[name](("uniform",)).sample(1, size, rng=phase_generator("time", size))
@@ -213,17 +214,25 @@ def hull() -> list[dict[str, Any]]:
     return records
 
 
-PARTS = {"seeds": over_seeds, "flat": flat, "cost": cost, "large": large, "hull": hull}
+PARTS: dict[str, Any] = {
+    "seeds": over_seeds,
+    "flat": flat,
+    "cost": cost,
+    "large": large,
+    "hull": hull,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--problems", default=",".join(TASKS), help="some of them (large only)")
     parser.add_argument("--json", type=Path, help="write the records there")
     parser.add_argument("--plot", type=Path, help="cost only: the picture")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    records = PARTS[options.part]()
+    names = options.problems.split(",")
+    records = large(names) if options.part == "large" else PARTS[options.part]()
     if options.json:
         options.json.write_text(json.dumps(records, indent=1))
     if options.plot:

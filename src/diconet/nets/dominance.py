@@ -25,7 +25,8 @@ class DominanceMerge(nn.Module):
     One item dominates another where none of `num_forms` learned forms of the two is negative and
     some are positive. Given is that the two are compared in this way, and that fronts are walked in
     the order of their first feature, so that each item meets only its neighbours in the other half;
-    what the forms say is learned. From a target, as in `SubsetMerge`: what belongs is kept on all
+    what the forms say is learned. They are linear without a constant, so that they change sign at
+    the same place at every scale. From a target, as in `SubsetMerge`: what belongs is kept on all
     of its way up, what does not must be dropped somewhere; every item then meets all of the other
     half.
     """
@@ -37,7 +38,7 @@ class DominanceMerge(nn.Module):
             "num_forms": num_forms,
             "resolution": resolution,
         }
-        self.form = Forms(2 * num_features, num_forms, degrees=(0, 1))
+        self.form = Forms(2 * num_features, num_forms, degrees=(1,))
         self.resolution = resolution
 
     def forward(self, level: Level, below: Counted | None, target: Sequences | None) -> Counted:

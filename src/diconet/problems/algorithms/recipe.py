@@ -59,7 +59,7 @@ TRAINS = dict.fromkeys(TASKS, TRAIN) | {
     "select": replace(TRAIN, steps=500),
     "subarray": replace(TRAIN, steps=1_000, max_size=8),
     "closest": replace(TRAIN, max_size=16),
-    "skyline": replace(TRAIN, merge_lr=0.2, max_size=12),
+    "skyline": replace(TRAIN, steps=250, max_size=12),
 }
 
 
