@@ -75,7 +75,7 @@ class RuleMerge(nn.Module):
 
     def settled(self, table: int) -> RuleMerge:
         """The same merge with one table only."""
-        one = RuleMerge(self.num_channels, 1, self.sharpness)
+        one = RuleMerge(self.num_channels, 1, self.sharpness).to(self.rules.device)
         one.rules.data.copy_(self.rules.data[table : table + 1])
         return one.train(self.training)
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diconet.io.names import PLANE
 from diconet.io.parse import count
 from diconet.problems.problem import Instances, Option, Page, Problem
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from diconet.core.model import DiCoNet
     from diconet.core.task import Task
-    from diconet.io.source import Source
     from diconet.io.tables import Table
     from diconet.problems.problem import Show
     from diconet.problems.solution import Model, Solution
@@ -50,9 +50,6 @@ class AlgorithmProblem(Problem):
     def weights(self) -> dict[str, Traversable]:
         return {name: file for name, file in super().weights.items() if name == self.name}
 
-    def columns(self, table: Table, options: Mapping[str, Any]) -> list[int] | None:
-        return super().columns(table, options) or (table.planar() if self.page else None)
-
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.problems.algorithms.networks import NETWORKS
 
@@ -83,9 +80,17 @@ class AlgorithmProblem(Problem):
 
         return show(self, rng, scale)
 
+    page = None
+
+
+class Planar(AlgorithmProblem):
+    """One of points in the plane, which the page can draw."""
+
+    roles = PLANE
+
     @property
-    def page(self) -> Page | None:
-        return Page(value=self.value) if self.name in ("closest", "skyline") else None
+    def page(self) -> Page | None:  # type: ignore[override]
+        return Page(value=self.value)
 
 
 class Sorting(AlgorithmProblem):
@@ -100,15 +105,11 @@ class Selection(AlgorithmProblem):
 
     options = (Option("k", "which of the numbers, from 1 for the smallest", count),)
 
-    def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
-        read = super().read(source, options)
-        known = read.given.get("context", [None] * len(read))
-        k = options.get("k")
+    def given(self, tables: Sequence[Table], options: Mapping[str, Any]) -> dict[str, list[Any]]:
+        known, k = [table.extras.get("context") for table in tables], options.get("k")
         if k is None and any(one is None for one in known):
             raise ValueError("k must be given, as --k or under 'context' in a JSON file.")
-        return Instances(
-            read.names, read.data, {"context": known if k is None else [[k]] * len(read)}
-        )
+        return {"context": known if k is None else [[k]] * len(tables)}
 
     def solve(
         self, instances: Instances, *, k: int | None = None, **options: Any
@@ -120,6 +121,6 @@ PROBLEMS: tuple[Problem, ...] = (
     Sorting("sort", "numbers in ascending order", "share in order"),
     Selection("select", "the k-th smallest of numbers", "number"),
     AlgorithmProblem("subarray", "the run of numbers with the largest sum", "sum"),
-    AlgorithmProblem("closest", "the two points that lie closest", "distance"),
-    AlgorithmProblem("skyline", "the points that no other beats", "points"),
+    Planar("closest", "the two points that lie closest", "distance"),
+    Planar("skyline", "the points that no other beats", "points"),
 )
