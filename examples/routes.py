@@ -1,7 +1,8 @@
 """Capacitated routes with PyVRP at the leaves: the network learns to divide for that solver.
 
-All customers at once are more than the solver can handle in the iterations it has; it solves the
-parts that the network makes, and the reward is what their routes cost together.
+The solver answers the parts that the network makes, in few iterations, and the reward is what their
+routes cost together. PyVRP does as well or better with all customers at once up to some hundreds of
+them: here the division is compared with other divisions.
 """
 
 import numpy as np

@@ -25,6 +25,7 @@ from diconet.core.tree import Growth
 from diconet.core.weights import save
 from diconet.learn import TrainConfig, train
 from diconet.nets.default import network_for
+from diconet.problems.algorithms import recipe as algorithms
 from diconet.problems.catalog import find_problem
 from diconet.problems.hull import recipe as hull
 from diconet.problems.hull import train_rows
@@ -67,6 +68,8 @@ CASES: dict[str, Any] = {
     "tsp default": tsp.Settings(leaf_size=5, **_TSP),
     "tsp bs1": tsp.Settings("pairs", **_TSP),
     "tsp pairs": tsp.Settings("pairs", depth=1, **_TSP),
+    "sort default": algorithms.Settings("sort", SHORT),
+    "subarray default": algorithms.Settings("subarray", SHORT),
 }
 
 

@@ -12,6 +12,7 @@ from diconet.core.weights import save
 from diconet.nets.axes import AcrossSplit
 from diconet.nets.classic import MedianSplit
 from diconet.nets.sweep import SweepSplit
+from diconet.problems.algorithms.recipe import built
 from diconet.problems.hull.triples import TripleJudge, TripleMerge
 from diconet.problems.knapsack.flip_score import FlipScore
 from diconet.problems.knapsack.repair import CORE_GROWTH, CoreSplit, FrontierMerge
@@ -43,6 +44,7 @@ NETWORKS = {
     "kmeans": kmeans_network,
     "knapsack": knapsack_network,
     "tsp": tsp_network,
+    "sort": lambda: built("sort", 0),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from diconet.core.answers import Sequences, Values
 from diconet.core.coin import RandomSplit, coin_cut
 from diconet.core.model import DiCoNet
 from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, PartitionTree
 from diconet.learn import TrainConfig, diagnose, train
-from diconet.learn.signs import Signs, complaints, one_sided, read_signs
+from diconet.learn.signs import Signs, complaints, one_sided, read_signs, stuck_at
+from diconet.nets.default import network_for
 from diconet.nets.set_split import SetSplit
 
 SHORT = TrainConfig(
@@ -87,7 +90,7 @@ def test_a_likeliest_tree_below_the_drawn_ones_is_named(rng: torch.Generator) ->
             return -(sets.mean(solution.leaves.float()) - 0.5).abs()
 
     lines = list(complaints(signs_of(Shift(-100.0, firmness=0.001), Even(), rng)))
-    assert any(line.startswith("the likeliest trees score") for line in lines)
+    assert any(line.startswith("the likeliest answers score") for line in lines)
 
 
 def test_a_score_that_no_tree_changes_is_named(rng: torch.Generator) -> None:
@@ -97,6 +100,38 @@ def test_a_score_that_no_tree_changes_is_named(rng: torch.Generator) -> None:
 
     (line,) = complaints(signs_of(Shift(0.0, firmness=0.1), Blind(), rng))
     assert line.startswith("different trees of the same input score alike")
+
+
+class Dear:
+    """Items that cost more than they are worth: the best subset is none of them, or all."""
+
+    num_features = 1
+    answer = "subset"
+    sample = Sides.sample
+
+    def __init__(self, worth: float) -> None:
+        self.worth = worth
+
+    def reward(self, sets: SetBatch, solution: Sequences) -> Tensor:
+        return sets.mean(self.worth * solution.mask(sets).float())
+
+
+@pytest.mark.parametrize(("worth", "words"), [(-1.0, "choose nothing"), (1.0, "choose all")])
+def test_a_subset_that_is_all_or_nothing_is_named(
+    worth: float, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    task = Dear(worth)
+    model = network_for(task, width=8, num_layers=1)
+    train(model, task, replace(SHORT, steps=60, merge_lr=0.05))
+    assert f"the likeliest answer to nearly every input is to {words}" in capsys.readouterr().err
+    assert diagnose(model, task, set_size=10).advice[0].startswith("the likeliest answer to nearly")
+
+
+def test_one_label_for_every_input_is_named() -> None:
+    sets = SetBatch.pack(torch.zeros(40, 1), torch.full((20,), 2))
+    assert stuck_at(Sides(), sets, Values(torch.full((20,), 3))) == "label 3"
+    assert stuck_at(Sides(), sets, Values(torch.arange(20) % 2)) == ""
 
 
 def test_a_split_without_anything_to_learn_is_not_blamed(rng: torch.Generator) -> None:

@@ -18,10 +18,12 @@ from diconet.core.model import DiCoNet, Outcome
 from diconet.core.noise import seeds_from
 from diconet.core.relations import Relations
 from diconet.core.sets import SetBatch
-from diconet.core.tree import Growth
+from diconet.core.tree import Growth, fold, grow
+from diconet.nets import judge
 from diconet.nets.general_split import GeneralSplit
 from diconet.nets.order import OrderMerge
 from diconet.nets.path import PathMerge
+from diconet.nets.pick import PickMerge, PickSplit
 from diconet.nets.subset import SubsetMerge
 from diconet.nets.value import ValueMerge
 
@@ -62,8 +64,10 @@ def _one(size: int) -> SetBatch:
     [
         (None, 3, 1),
         (None, 2, 2),
+        ("picks", 3, 1),
         (lambda: SubsetMerge(**NET), 3, 0),
         (lambda: SubsetMerge(rounds=2, **NET), 3, 0),
+        (lambda: PickMerge(**NET), 3, 0),
         (lambda: OrderMerge(**NET), 3, 0),
         (lambda: OrderMerge(**NET), 3, 1),
         (lambda: PathMerge(**NET), 3, 0),
@@ -74,8 +78,9 @@ def _one(size: int) -> SetBatch:
 )
 def test_draws_have_the_probabilities_they_say(merge, size, depth):
     torch.manual_seed(1)
-    made = None if merge is None else merge()
-    model = DiCoNet(GeneralSplit(**NET), made, depth=depth)
+    picks = merge == "picks"
+    made = None if merge is None or picks else merge()
+    model = DiCoNet(PickSplit(**NET) if picks else GeneralSplit(**NET), made, depth=depth)
     for name, parameter in model.named_parameters():
         if name.endswith(("head.weight", "read.2.weight")):
             nn.init.normal_(parameter, std=0.7)  # far from a fair coin
@@ -86,7 +91,10 @@ def test_draws_have_the_probabilities_they_say(merge, size, depth):
     seen: dict[tuple, list[float]] = {}
     for name, value in zip(_names(outcome, times), chance.tolist(), strict=True):
         seen.setdefault(name, []).append(value)
-    if not isinstance(made, OrderMerge | PathMerge) or depth == 0:
+    ordered = isinstance(made, OrderMerge | PathMerge) and depth > 0
+    if (
+        not ordered and not picks and not isinstance(made, PickMerge)
+    ):  # whose picks come in any order
         for values in seen.values():
             assert max(values) == pytest.approx(min(values), rel=1e-4)
         assert sum(values[0] for values in seen.values()) == pytest.approx(1, abs=0.02)
@@ -112,7 +120,7 @@ def test_subset_gradient_is_that_of_the_exact_expectation():
     estimate = torch.autograd.grad(((reward - reward.mean()) * log_prob).mean(), weight)[0]
     level = model(sets).tree.levels[0]
     signals = torch.tensor([[0.0, 1.0]]).expand(3, 2)
-    logit = model.merge.decider.logits(level.sets, None, signals)
+    logit = model.merge.decider(level.sets, None, signals).logit
     total = torch.zeros(())
     for many in range(4):
         for chosen in combinations(range(3), many):
@@ -199,3 +207,37 @@ def test_a_graph_without_edges_is_cut_too():
     split = GeneralSplit(**NET, edge_features=1, noise=2)
     sets = SetBatch.of([torch.randn(4, 2)])
     assert split(sets, None).side.shape == (4,)
+
+
+@pytest.mark.parametrize("kind", [SubsetMerge, PickMerge, PathMerge])
+def test_draws_from_one_look_are_those_from_a_look_each(kind):
+    torch.manual_seed(0)
+    model = DiCoNet(GeneralSplit(**NET), kind(**NET), depth=0)
+    sets = SetBatch.of([torch.randn(5, 2), torch.randn(3, 2), torch.randn(7, 2)])
+    seeds = seeds_from(torch.Generator().manual_seed(1), 12)
+    tree = grow(model.split, sets, model.growth, seeds, copies=4)
+    assert tree.levels[0].copies == 4
+    shared, alone = fold(model.merge, tree), model(sets.repeat(4), seeds).answer
+    assert torch.equal(shared.solution.places, alone.solution.places)
+    assert torch.equal(shared.solution.sizes, alone.solution.sizes)
+    torch.testing.assert_close(shared.draw_log_prob, alone.draw_log_prob)
+
+
+def test_pairs_are_judged_alike_in_a_table_and_one_by_one(monkeypatch):
+    torch.manual_seed(0)
+    net = {**NET, "edge_features": 1}
+    pairs = [torch.tensor([[0, 1], [1, 2]]), torch.tensor([[2, 0]])]
+    edges = Relations.of(pairs, [torch.randn(2, 1), torch.randn(1, 1)])
+    sets = SetBatch.of([torch.randn(4, 2), torch.randn(3, 2)], relations=edges)
+    seeds = seeds_from(torch.Generator().manual_seed(1), 2)
+    for kind in (PickMerge, PathMerge):
+        model = DiCoNet(GeneralSplit(**net), kind(**net), depth=0)
+        with monkeypatch.context() as patch:
+            table = model(sets, seeds).answer
+            patch.setattr(judge, "_MOST_PAIRS", 0)
+            single = model(sets, seeds).answer
+        assert torch.equal(table.solution.places, single.solution.places)
+        torch.testing.assert_close(table.draw_log_prob, single.draw_log_prob)
+        assert model.merge.get_parameter(
+            "picker.judge.joint.weight" if kind is PickMerge else "judge.joint.weight"
+        ).shape == (8, 2)

@@ -70,15 +70,16 @@ def _add_diagnose(commands: Any) -> None:
 
 
 def _with_table(text: str) -> list[Problem]:
-    """Reads a problem that has a table in the paper, or all of those."""
-    there = [one for one in problems() if one.has_table]
+    """Reads the name of a table, mostly that of its problem, or all of those."""
+    there = {one.table or one.name: one for one in problems() if one.has_table}
     if text == "all":
-        return there
-    chosen = problem(text)
-    if not chosen.has_table:
-        names = ", ".join([*(one.name for one in there), "all"])
-        raise argparse.ArgumentTypeError(f"must be one of {names}; got {text!r}.")
-    return [chosen]
+        return list(there.values())
+    if text not in there:
+        problem(text)  # says so if there is no such problem
+        raise argparse.ArgumentTypeError(
+            f"must be one of {', '.join([*there, 'all'])}; got {text!r}."
+        )
+    return [there[text]]
 
 
 def _train(options: argparse.Namespace, rest: list[str]) -> None:

@@ -7,6 +7,8 @@ everything before it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +24,17 @@ def as_device(device: str | torch.device) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError, TypeError):
         raise ValueError(f"device must be one that torch has here; got {device!r}.") from None
     return place
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keeps torch to one thread: where tensors are small, more of them wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def to_host(values: Tensor) -> np.ndarray:

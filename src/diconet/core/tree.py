@@ -115,6 +115,7 @@ class Level:
 
     The children of node `inner[i]` are nodes 2i and 2i + 1 of the next level; all other nodes are
     leaves. `number` counts from 0 at the root. `seeds` are the nodes' own, for a merge that draws.
+    `copies` is how often in a row each set stands at the root, where several trees grow on it.
     """
 
     number: int
@@ -124,6 +125,7 @@ class Level:
     inner: Int[Tensor, "inner"]
     cut: Cut | None = None
     seeds: Int[Tensor, "nodes"] | None = None
+    copies: int = 1
 
     @cached_property
     def is_leaf(self) -> Bool[Tensor, "nodes"]:
@@ -224,7 +226,8 @@ def grow(
     levels: list[Level] = []
     while True:
         inner = index_of(open_ & (left > 0) & (sets.sizes > growth.leaf_size))
-        level = Level(len(levels), roots, sets, example, inner, seeds=seeds)
+        times = 1 if levels else copies
+        level = Level(len(levels), roots, sets, example, inner, seeds=seeds, copies=times)
         if len(inner) == 0:
             return PartitionTree((*levels, level))
         nodes = sets if len(inner) == len(sets) else sets.take(inner)

@@ -92,7 +92,8 @@ def diagnose(
     scores |= other_divisions(model, task, sets, seeds)
     rows = tuple(_row(name, score, scores["learned"]) for name, score in scores.items())
     signs = read_signs(model, task, sets, seeds)
-    advice = (*complaints(signs), *_no_better(rows, bool(parameters_of(model.split))))
+    divides = bool(parameters_of(model.split)) and model.growth.depth != 0
+    advice = (*complaints(signs), *_no_better(rows if divides else ()))
     return Report(rows, advice, one_sided(learned.tree), num_sets, set_size)
 
 
@@ -146,10 +147,8 @@ def _row(name: str, score: Float[Tensor, "sets"], learned: Float[Tensor, "sets"]
     return Row(name, number(score.mean()), number(behind.mean()), error)
 
 
-def _no_better(rows: tuple[Row, ...], learns_to_split: bool) -> Iterator[str]:
+def _no_better(rows: tuple[Row, ...]) -> Iterator[str]:
     """Divisions that take no learning and do as well as the learned one."""
-    if not learns_to_split:
-        return
     plain = [row for row in rows if row.division in ("random", "median", "none")]
     rivals = [row for row in plain if not row.behind > _TIE * row.error]
     if rivals:

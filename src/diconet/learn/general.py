@@ -23,6 +23,8 @@ from diconet.learn.losses import advantage, normalised, split_variance
 _GROWN = 0.4
 """Trees are as deep as they will get from this share of a run on, at the latest."""
 
+_MANY_EDGES = 8
+"""From this many edges per item on, edges are what a step costs."""
 
 _SURPRISE, _SURPRISED = 0.1, 0.5
 """The worth of a nat of surprise at first, in spreads of the reward; until which share of a run."""
@@ -36,6 +38,17 @@ def surprise_weight(share: float) -> float:
 def is_general(model: DiCoNet) -> bool:
     """Whether the network is one of `network_for`, whose split says so."""
     return bool(getattr(model.split, "general", False))
+
+
+def usual_config(model: DiCoNet, task: Task) -> TrainConfig:
+    """The default settings; fewer inputs per step where each has very many edges."""
+    if not is_general(model):
+        return TrainConfig()
+    size = (TrainConfig.min_size + TrainConfig.max_size) // 2
+    look = task.sample(4, size, rng=phase_generator("look", 0))
+    edges = 0 if look.relations is None else look.relations.num_edges
+    crowded = max(1.0, edges / (_MANY_EDGES * max(look.num_items, 1)))
+    return TrainConfig(batch_size=max(8, round(TrainConfig.batch_size / crowded)))
 
 
 def own_oracle(model: DiCoNet, task: Any) -> Oracle | None:

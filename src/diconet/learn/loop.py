@@ -22,7 +22,7 @@ from diconet.learn.batches import Batch, Batches, batch_at
 from diconet.learn.budget import Budget
 from diconet.learn.config import TrainConfig
 from diconet.learn.estimators import Loss, paper_loss
-from diconet.learn.general import general_loss, is_general, own_oracle
+from diconet.learn.general import general_loss, is_general, own_oracle, usual_config
 from diconet.learn.memory import keep_freed_memory
 from diconet.learn.optimisers import Optimisers, autocast, make_optimisers, set_rates, update
 from diconet.learn.processes import Group, join_group, own_device
@@ -58,7 +58,8 @@ def train(
     Args:
         model: The network; what of it requires no gradient stays as it is.
         task: Where inputs come from and, unless there is an oracle, what is rewarded.
-        config: How long, how fast, on what sizes; the defaults if not given.
+        config: How long, how fast, on what sizes. If not given, the defaults, with fewer inputs per
+            step where each has very many edges.
         oracle: Gives targets. With it, the merge learns from their likelihood and the split from
             the same by policy gradient; without it, the split learns from the task's reward alone.
         loss: What is minimised; see `diconet.learn.estimators`. If not given, `general_loss` for
@@ -72,7 +73,7 @@ def train(
         quiet: Shows no progress bar, and no warnings in the end.
     """
     keep_freed_memory()
-    config = config or TrainConfig()
+    config = config or usual_config(model, task)
     loss, oracle = _what_teaches(model, task, loss, oracle)
     _check(model, oracle, loss, run, evaluate)
     place = own_device(as_device(device) if device is not None else model.device)

@@ -1,7 +1,8 @@
 """Signs that a network does not learn, each with what to try.
 
-Four things go wrong again and again: cuts that leave one side empty, a likeliest tree that is worse
-than those drawn at random, a score that does not rise, and a merge that ignores its halves.
+Five things go wrong again and again: cuts that leave one side empty, a likeliest answer that is
+worse than those drawn at random, one that is the same for every input, a score that does not rise,
+and a merge that ignores its halves.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from diconet.core.answers import Sequences, Values
 from diconet.core.host import number
-from diconet.core.model import DiCoNet
+from diconet.core.model import DiCoNet, Outcome
 from diconet.core.sets import SetBatch
 from diconet.core.task import Task
 from diconet.core.tree import PartitionTree
@@ -23,6 +25,9 @@ from diconet.core.weights import parameters_of
 
 _MOST_ONE_SIDED = 0.5
 """Share of items in one-sided cuts from which on a tree hardly divides."""
+
+_NEARLY_EVERY = 0.95
+"""Share of inputs with the same answer from which on an answer does not depend on the input."""
 
 _LEAST_EFFECT = 1e-4
 """How much the tree must matter to the score, relative to the score's own size."""
@@ -36,7 +41,8 @@ class Signs:
     """Scores of the likeliest and of drawn trees on the same inputs, and how these trees cut.
 
     `one_sided` is the share of items in nodes whose likeliest cut leaves one side empty; `differ`
-    the share of inputs whose drawn tree is another than the likeliest.
+    the share of inputs whose drawn tree is another than the likeliest. `stuck` says what the
+    likeliest answer to nearly every input is, if it hardly depends on the input.
     """
 
     likeliest: Float[Tensor, "sets"]
@@ -44,6 +50,7 @@ class Signs:
     one_sided: float
     differ: float
     learns_to_split: bool
+    stuck: str = ""
 
     def numbers(self) -> dict[str, float]:
         """What the log keeps."""
@@ -62,9 +69,10 @@ def read_signs(
     """Solves the same inputs with their likeliest trees and with drawn ones."""
     was_training = model.training
     model.eval()
-    tree, likeliest = _scored(model, task, sets, None, target)
-    drawn, sampled = _scored(model, task, sets, seeds, target)
+    outcome, likeliest = _scored(model, task, sets, None, target)
+    other, sampled = _scored(model, task, sets, seeds, target)
     model.train(was_training)
+    tree, drawn = outcome.tree, other.tree
     moved = sets.sum((tree.leaves != drawn.leaves).to(sets.items.dtype)) > 0
     return Signs(
         likeliest,
@@ -72,17 +80,31 @@ def read_signs(
         one_sided(tree),
         number(moved.double().mean()),
         bool(parameters_of(model.split)),
+        stuck_at(task, sets, outcome.solution),
     )
 
 
 def _scored(
     model: DiCoNet, task: Task, sets: SetBatch, seeds: Tensor | None, target: Any | None
-) -> tuple[PartitionTree, Float[Tensor, "sets"]]:
-    """Trees and what they earn: the likelihood of the target if there is one, else the reward."""
+) -> tuple[Outcome, Float[Tensor, "sets"]]:
+    """Answers and what they earn: the likelihood of the target if there is one, else the reward."""
     outcome = model(sets, seeds, target)
     log_prob = outcome.log_prob
     score = task.reward(sets, outcome.solution) if log_prob is None else log_prob
-    return outcome.tree, score.double()
+    return outcome, score.double()
+
+
+def stuck_at(task: Task, sets: SetBatch, solution: Any) -> str:
+    """What the answer to nearly every input is, where it hardly depends on the input."""
+    if isinstance(solution, Sequences) and getattr(task, "answer", "") == "subset":
+        for chosen, words in ((solution.sizes, "nothing"), (sets.sizes - solution.sizes, "all")):
+            if number((chosen == 0).double().mean()) > _NEARLY_EVERY:
+                return f"to choose {words}"
+    if isinstance(solution, Values) and not solution.values.is_floating_point():
+        most = torch.bincount(solution.values).double().max() / max(len(solution.values), 1)
+        if number(most) > _NEARLY_EVERY:
+            return f"label {number(solution.values.double().mode()[0]):.0f}"
+    return ""
 
 
 def one_sided(tree: PartitionTree) -> float:
@@ -116,9 +138,14 @@ def complaints(now: Signs, before: Signs | None = None) -> Iterator[str]:
         )
     if now.learns_to_split and _above(now.sampled, now.likeliest):
         yield (
-            f"the likeliest trees score {_mean(now.likeliest)}, below the {_mean(now.sampled)} of"
-            " trees drawn at random. Try more steps; where the two sides of a cut could change"
-            " places, a split with noise features can tell them apart."
+            f"the likeliest answers score {_mean(now.likeliest)}, below the {_mean(now.sampled)} of"
+            " those drawn at random. Try more steps; where the two sides of a cut could change"
+            " places, noise=2 can tell them apart; and best_of takes the best of several draws."
+        )
+    if now.stuck:
+        yield (
+            f"the likeliest answer to nearly every input is {now.stuck}. Is that better than a"
+            " random answer? Then lower the penalties in the reward, or begin with smaller inputs."
         )
     if now.differ > _MOST_ONE_SIDED and _effect(now) < _LEAST_EFFECT:
         yield (

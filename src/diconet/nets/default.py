@@ -18,10 +18,13 @@ from diconet.nets.general_split import GeneralSplit
 from diconet.nets.one_cut import OneCutSplit
 from diconet.nets.order import OrderMerge
 from diconet.nets.path import PathMerge
+from diconet.nets.pick import PickMerge, PickSplit
 from diconet.nets.subset import SubsetMerge
 from diconet.nets.value import ValueMerge
 
 Answer = Literal["partition", "subset", "order", "path", "number", "label"]
+
+Way = Literal["coins", "cut", "picks"]
 
 _LOOK = (32, 20)
 """How many sets of how many items are drawn to see what a task's inputs look like."""
@@ -35,8 +38,8 @@ def network_for(
     task: Task,
     *,
     depth: int | None = None,
-    split: Literal["coins", "cut"] | None = None,
-    rounds: int = 1,
+    split: Way | None = None,
+    rounds: int | None = None,
     noise: int | None = None,
     near: int = 0,
     width: int = 32,
@@ -56,9 +59,10 @@ def network_for(
     - `leaf_solver`: a callable that answers a small set, so that the split learns to divide for it;
     - `depth`: how many cuts deep trees are.
 
-    `depth`, `split` ("coins" or one "cut"), `rounds` (looks at a set per decision), `noise` (random
-    channels), `near` (nearest neighbours an item sees where there are no relations), `width` and
-    `num_layers` override what would follow from these.
+    `depth`, `split` ("coins", one "cut", or "picks" item by item), `rounds` (in how many rounds
+    coins are thrown, the surest first), `noise` (random channels), `near` (nearest neighbours an
+    item sees where there are no relations), `width` and `num_layers` override what would follow
+    from these. With `rounds`, a subset that is learned from a reward is chosen by coins, too.
     """
     kind = _kind_of(task)
     look = task.sample(*_LOOK, rng=phase_generator("look", 0))
@@ -71,7 +75,7 @@ def network_for(
         one_cut = bool(getattr(task, "one_cut", inputs.ordered and kind == "partition"))
         split = "cut" if one_cut else "coins"
     return DiCoNet(
-        _split(task, kind, split, net, rounds),
+        _split(task, kind, split, net, rounds or 1),
         _merge(task, kind, look, net, rounds),
         _growth(task, kind, depth),
     )
@@ -85,10 +89,16 @@ def _kind_of(task: Task) -> Answer:
 
 
 def _split(
-    task: Task, kind: Answer, split: Literal["coins", "cut"], net: dict[str, Any], rounds: int
+    task: Task,
+    kind: Answer,
+    split: Way,
+    net: dict[str, Any],
+    rounds: int,
 ) -> nn.Module:
     if split == "cut":
         return OneCutSplit(along=getattr(task, "cut_along", None), **net)
+    if split == "picks":
+        return PickSplit(**net)
     even = kind == "partition" and bool(getattr(task, "exchangeable", True))
     return GeneralSplit(rounds=rounds, centred=even and net["edge_features"] is not None, **net)
 
@@ -102,19 +112,23 @@ def _growth(task: Task, kind: Answer, depth: int | None) -> Growth:
         return Growth(depth=max(1, math.ceil(math.log2(getattr(task, "num_parts", 2)))))
     if kind == "order":
         return Growth(halve_to=_LEAF)
-    return Growth(depth=0 if kind == "path" else 1)
+    # a choice that is learned from a reward has enough to learn without a division beside it
+    whole = kind == "path" or (kind == "subset" and getattr(task, "oracle", None) is None)
+    return Growth(depth=0 if whole else 1)
 
 
 def _merge(
-    task: Any, kind: Answer, look: Any, net: dict[str, Any], rounds: int
+    task: Any, kind: Answer, look: Any, net: dict[str, Any], rounds: int | None
 ) -> nn.Module | None:
     solver = getattr(task, "leaf_solver", None)
     if solver is not None:
         return LeafSolver(solver)
     if kind == "partition":
         return None
+    if kind == "subset" and rounds is None and getattr(task, "oracle", None) is None:
+        return PickMerge(**net)
     if kind == "subset":
-        return SubsetMerge(rounds=rounds, **net)
+        return SubsetMerge(rounds=rounds or 1, **net)
     if kind == "order":
         return OrderMerge(**net)
     if kind == "path":

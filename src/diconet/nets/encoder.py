@@ -117,9 +117,8 @@ class SetEncoder(nn.Module):
         )
         self.enter = nn.Linear(per_item, width)
         self.enter_set = nn.Linear(num_features + 2 + num_context, width, bias=False)
-        self.layers = nn.ModuleList(
-            _Layer(width, edge_features, directed, ordered) for _ in range(num_layers)
-        )
+        self._edges, self._directed = edge_features, directed
+        self.layers = nn.ModuleList(self.layer() for _ in range(num_layers))
         self.norm = nn.LayerNorm(width)  # what reads the vectors begins with moderate numbers
 
     def forward(
@@ -128,19 +127,31 @@ class SetEncoder(nn.Module):
         seeds: Int[Tensor, "sets"] | None = None,
         extra: Float[Tensor, "items extra"] | None = None,
     ) -> Float[Tensor, "items width"]:
-        if self.near:
-            unit = self.get_buffer("unit")
-            sets = replace(sets, relations=near_relations(sets, self.near, unit))
-        elif self.inputs.edge_features is not None and sets.relations is None:
-            sets = replace(sets, relations=Relations.none(sets.sizes, self.inputs.edge_features))
+        sets = self.related(sets)
         per_item, per_set = self._signals(sets, seeds)
         if extra is not None:
             per_item = torch.cat([per_item, extra], 1)
         hidden = F.relu(self.enter(per_item) + self.enter_set(per_set).index_select(0, sets.owner))
-        ends = None if sets.relations is None else sets.relations.rows(sets.offsets)
+        ends = self.ends(sets)
         for layer in self.layers:
             hidden = layer(hidden, sets, ends)
         return self.norm(hidden)
+
+    def layer(self) -> _Layer:
+        """A new layer like those of this encoder."""
+        return _Layer(self.width, self._edges, self._directed, self.inputs.ordered)
+
+    def related(self, sets: SetBatch) -> SetBatch:
+        """The sets with the edges that this encoder needs."""
+        if sets.relations is not None or self._edges is None:
+            return sets
+        if not self.near:
+            return replace(sets, relations=Relations.none(sets.sizes, self._edges))
+        return replace(sets, relations=near_relations(sets, self.near, self.get_buffer("unit")))
+
+    def ends(self, sets: SetBatch) -> tuple[Int[Tensor, "edges"], Int[Tensor, "edges"]] | None:
+        """The rows that edges join."""
+        return None if sets.relations is None else sets.relations.rows(sets.offsets)
 
     def _signals(
         self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None

@@ -8,11 +8,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from diconet.core.coin import coin_cut
-from diconet.core.segments import ragged_arange
+from diconet.core.segments import owner_of, segment_sum
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
-from diconet.nets.rounds import Decider
+from diconet.nets.rounds import Decided, Decider
 
 
 class GeneralSplit(nn.Module):
@@ -31,17 +30,15 @@ class GeneralSplit(nn.Module):
         self.config = self.decider.config
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        decided = self.decider(sets, seeds)
-        prob = torch.sigmoid(decided.logit)
-        return Cut(decided.yes, sets.sum(decided.log_prob), prob)
+        return _cut(self.decider(sets, seeds), sets.owner, len(sets))
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
         """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
         times = len(seeds) // len(sets)
-        if self.decider.rounds > 1:
-            return self(sets.repeat(times), seeds)
-        logits = self.decider.logits(sets, seeds[::times], None)
-        which = torch.arange(len(sets), device=logits.device).repeat_interleave(times)
-        rows = ragged_arange(sets.offsets[:-1][which], sets.sizes[which])
-        copies = SetBatch.pack(sets.items[rows], sets.sizes[which])
-        return coin_cut(copies, logits.index_select(0, rows), seeds)
+        owner = owner_of(sets.sizes.repeat_interleave(times))
+        return _cut(self.decider(sets, seeds, copies=times), owner, len(seeds))
+
+
+def _cut(decided: Decided, owner: Int[Tensor, "items"], num_sets: int) -> Cut:
+    total = segment_sum(decided.log_prob, owner, num_sets)
+    return Cut(decided.yes, total, torch.sigmoid(decided.logit))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diconet.core.answers import Sequences
 from diconet.core.noise import mix
 from diconet.core.relations import Relations
-from diconet.core.segments import index_of
+from diconet.core.segments import index_of, ragged_arange, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level, halves, joined
+from diconet.nets.encoder import SetEncoder
 
 MERGE_SALT = 0x5EED
 """Sets a merge's draws apart from those of the split at the same node."""
@@ -41,10 +42,37 @@ class Handed:
         """Lines up what a level has to merge."""
         pairs, origin = halves(level, below)
         node = joined(pairs)
-        node = replace(node, relations=_edges_among(level.sets, node))
+        edges = level.sets.relations if below is None else _edges_among(level.sets, node)
+        node = replace(node, relations=edges)
         leaf = level.is_leaf[node.owner].to(node.items.dtype)
         seeds = None if level.seeds is None else mix(level.seeds, MERGE_SALT)
         return cls(node, origin, pairs.owner % 2, leaf, seeds)
+
+    def kept(self, level: Level, keep: Bool[Tensor, "items"]) -> SetBatch:
+        """Only some of the items, in the order of the roots, so that sequences stay sequences."""
+        rows = index_of(keep)
+        rows = rows[segment_sort(self.sets.index[rows], self.sets.owner[rows])]
+        sizes = torch.bincount(self.sets.owner[rows], minlength=len(self.sets))
+        at_root = level.number == 0  # where nobody asks for the edges of the answer
+        whole = replace(self.sets, relations=None) if at_root else self.sets
+        return whole.select(rows, sizes)
+
+    def distinct(self, level: Level) -> tuple[SetBatch, Int[Tensor, "items"], int]:
+        """The sets without copies, the rows of their items, and how many copies each has.
+
+        Trees on the same set that were not cut have all of it to merge, and can share one look.
+        """
+        copies = level.copies if len(level.inner) == 0 else 1
+        first = torch.arange(0, len(self.sets), copies, device=self.half.device)
+        rows = ragged_arange(self.sets.offsets[:-1][first], self.sets.sizes[first])
+        return self.sets if copies == 1 else self.sets.take(first), rows, copies
+
+    def looked_at(self, level: Level, encoder: SetEncoder) -> Look:
+        """The vectors that an encoder gives the items, from one look at all copies of a set."""
+        sets, rows, copies = self.distinct(level)
+        signals = self.signals(encoder.norm.weight.dtype)
+        seeds = None if self.seeds is None else self.seeds[::copies].contiguous()
+        return Look(sets, encoder(sets, seeds, signals[rows]), copies)
 
     def signals(self, dtype: torch.dtype) -> Float[Tensor, "items 2"]:
         """The numbers per item that say where it comes from."""
@@ -59,6 +87,27 @@ class Handed:
         lower = self.origin >= own
         out = values.new_full((self.sets.num_items, *values.shape[1:]), fill)
         return out.index_copy(0, index_of(lower), values[self.origin[lower] - own])
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Vectors for the items of sets of which there are `copies`."""
+
+    sets: SetBatch
+    vectors: Float[Tensor, "items width"]
+    copies: int
+
+    def per_copy(self) -> Float[Tensor, "rows width"]:
+        """The vectors of the items of all copies."""
+        if self.copies == 1:
+            return self.vectors
+        which = self.copied(torch.arange(len(self.sets), device=self.sets.sizes.device))
+        rows = ragged_arange(self.sets.offsets[:-1][which], self.sets.sizes[which])
+        return self.vectors.index_select(0, rows)
+
+    def copied(self, values: Tensor) -> Tensor:
+        """Values per set, for every copy."""
+        return values.repeat_interleave(self.copies, 0)
 
 
 def _edges_among(own: SetBatch, node: SetBatch) -> Relations | None:
@@ -97,6 +146,25 @@ class Chosen:
     draw_log_prob: Float[Tensor, "roots"] | None = None
     log_prob: Float[Tensor, "roots"] | None = None
     survival: Float[Tensor, "items"] | None = None
+
+    @classmethod
+    def by_steps(
+        cls,
+        level: Level,
+        below: Chosen | None,
+        answer: SetBatch,
+        log_prob: Float[Tensor, "nodes"],
+        target: Sequences | None,
+    ) -> Chosen:
+        """An answer made step by step; the steps count as draws, or with a target by likelihood."""
+        owner = torch.arange(len(answer), device=log_prob.device)
+        if target is not None:
+            before = None if below is None else below.log_prob
+            return cls(level.roots, answer, log_prob=add_by_root(level, log_prob, owner, before))
+        if level.seeds is None:
+            return cls(level.roots, answer)
+        before = None if below is None else below.draw_log_prob
+        return cls(level.roots, answer, add_by_root(level, log_prob, owner, before))
 
     @property
     def solution(self) -> Sequences:

@@ -85,19 +85,41 @@ def _order_log_prob(
     handed: Handed, key: Float[Tensor, "items"], order: Int[Tensor, "items"]
 ) -> Float[Tensor, "items"]:
     """The log-probability of each choice made on the way along an order, item by item."""
-    node, half = handed.sets, handed.half[order]
-    key, leaf = key[order], handed.is_leaf[order] > 0
-    # the head of the other half is the next item in the order that is of that half
-    places = torch.arange(len(order), device=order.device)
-    ahead = torch.stack([_next_of(half == side, places) for side in (0, 1)], 1)
-    other = ahead.gather(1, (1 - half)[:, None]).squeeze(1)
-    end = node.offsets[1:][node.owner]
-    contested = (other < end) & ~leaf
+    node, leaf = handed.sets, handed.is_leaf[order] > 0
+    other, contested = _other_heads(handed, order)
+    key = key[order]
     rival = key[other.clamp(max=max(len(key) - 1, 0))]
-    log_prob = torch.where(contested, F.logsigmoid(rival - key), 0.0)
+    log_prob = torch.where(contested & ~leaf, F.logsigmoid(rival - key), 0.0)
     if bool(leaf.any()):
         log_prob = log_prob.index_add(0, index_of(leaf), _softmax_in_turn(node, key, leaf))
     return log_prob
+
+
+def rivals(
+    handed: Handed, order: Int[Tensor, "items"]
+) -> tuple[Int[Tensor, "contests"], Int[Tensor, "contests"]]:
+    """Who comes first and who is put off at every choice made on the way along an order, as rows.
+
+    A rival is the other half's head; at a leaf, the next item of its own.
+    """
+    other, contested = _other_heads(handed, order)
+    here = index_of(contested)
+    return order[here], order[other[here]]
+
+
+def _other_heads(
+    handed: Handed, order: Int[Tensor, "items"]
+) -> tuple[Int[Tensor, "items"], Tensor]:
+    """The place of every item's rival along an order, and whether it has one.
+
+    The head of the other half is the next item in the order that is of that half.
+    """
+    half, leaf = handed.half[order], handed.is_leaf[order] > 0
+    places = torch.arange(len(order), device=order.device)
+    ahead = torch.stack([_next_of(half == side, places) for side in (0, 1)], 1)
+    other = ahead.gather(1, (1 - half)[:, None]).squeeze(1)
+    other = torch.where(leaf, places + 1, other)
+    return other, other < handed.sets.offsets[1:][handed.sets.owner]
 
 
 def _next_of(mask: Tensor, places: Int[Tensor, "items"]) -> Int[Tensor, "items"]:

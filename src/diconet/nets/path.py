@@ -10,20 +10,25 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
+from diconet.core.host import count
 from diconet.core.noise import gumbel, mix
 from diconet.core.segments import offsets_of, segment_sort
-from diconet.core.sets import SetBatch, standardise
+from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.nets.encoder import SetEncoder
-from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, add_by_root
+from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look
+from diconet.nets.judge import Ask, PairJudge
+
+_RANK = 8
+"""Numbers by which the first item of a path and one that may be next are compared."""
 
 
 class PathMerge(nn.Module):
     """Points to the next item of a path, step by step: at a leaf to any item that is left, above to
     either end of what is left of either half.
 
-    A step sees the items it may go to, the last one, the first one, and what lies between the last
-    one and the candidate. So a leaf of n items costs n^2 and a merge of n items n.
+    A step is judged by the item it leads to, the last one, what lies between the two, and the first
+    one. So a leaf of n items costs n^2 and a merge of n items n.
     """
 
     def __init__(self, **encoder: Any) -> None:
@@ -31,57 +36,42 @@ class PathMerge(nn.Module):
         encoder.pop("extra", None)
         self.encoder = SetEncoder(extra=HAND_FEATURES, **encoder)
         self.config = self.encoder.config
-        width, features = self.encoder.width, self.encoder.inputs.num_features
-        self.towards = nn.Linear(width, width)
-        self.last = nn.Linear(width, width, bias=False)
-        self.first = nn.Linear(width, width, bias=False)
-        self.between = nn.Linear(2 * features + 1, width, bias=False)
-        self.begin = nn.Parameter(torch.zeros(width))
-        self.head = nn.Linear(width, 1, bias=False)
+        width = self.encoder.width
+        self.judge = PairJudge(self.encoder)
+        self.opening = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+        self.ends = nn.Linear(width, 2 * _RANK, bias=False)
 
     def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
         handed = Handed.of(level, None if below is None else below.sets)
         node = handed.sets
-        hidden = self.encoder(node, handed.seeds, handed.signals(torch.float32))
         wanted = None if target is None else _wanted(level, node, target)
-        order, log_prob = self._walk(handed, hidden, wanted)
+        look = handed.looked_at(level, self.encoder)
+        ask = self.judge(node, look, whole=len(level.inner) == 0)
+        order, log_prob = self._walk(handed, look, wanted, ask)
         answer = node.select(order, node.sizes)
-        owner = torch.arange(len(node), device=order.device)
-        if target is not None:
-            before = None if below is None else below.log_prob
-            return Chosen(level.roots, answer, log_prob=add_by_root(level, log_prob, owner, before))
-        if handed.seeds is None:
-            return Chosen(level.roots, answer)
-        before = None if below is None else below.draw_log_prob
-        return Chosen(level.roots, answer, add_by_root(level, log_prob, owner, before))
+        return Chosen.by_steps(level, below, answer, log_prob, target)
 
     def _walk(
-        self,
-        handed: Handed,
-        hidden: Float[Tensor, "items width"],
-        wanted: Int[Tensor, "items"] | None,
+        self, handed: Handed, look: Look, wanted: Int[Tensor, "items"] | None, ask: Ask
     ) -> tuple[Int[Tensor, "items"], Float[Tensor, "nodes"]]:
         """The rows of every node in the order they are visited, and the log-probability of that."""
         node = handed.sets
-        to, last, first = self.towards(hidden), self.last(hidden), self.first(hidden)
-        points = standardise(node)[0].to(hidden.dtype)
+        vectors = look.per_copy()
+        opening = self.opening(vectors).squeeze(1)
+        first, closing = self.ends(vectors).chunk(2, 1)
         state = _Front(handed)
         order = torch.empty_like(node.index)
-        log_prob = hidden.new_zeros(len(node))
+        log_prob = opening.new_zeros(len(node))
         at = start = node.offsets[:-1].clamp(max=max(node.num_items - 1, 0))
-        for step in range(int(node.sizes.max()) if len(node) else 0):
+        for step in range(count(node.sizes.max()) if len(node) else 0):
             alive = (node.sizes > step).nonzero().squeeze(1)
             rows, present = state.candidates(alive)
-            score = to[rows]
             if step == 0:
-                score = score + self.begin
+                logits = opening[rows]
             else:
-                gap = points[rows] - points[at[alive]][:, None]
-                far = gap.square().sum(2, keepdim=True).add(1e-12).sqrt()
-                score = score + (last[at[alive]] + first[start[alive]])[:, None]
-                score = score + self.between(torch.cat([gap, gap.abs(), far], 2))
-            logits = self.head(F.relu(score)).squeeze(2).masked_fill(~present, -torch.inf)
-            chances = F.log_softmax(logits, 1)
+                back = torch.einsum("ir,ijr->ij", first[start[alive]], closing[rows])
+                logits = ask(alive, at[alive], rows) + back
+            chances = F.log_softmax(logits.masked_fill(~present, -torch.inf), 1)
             pick = self._pick(handed, chances, alive, step, rows, wanted)
             log_prob = log_prob.index_add(0, alive, chances.gather(1, pick[:, None]).squeeze(1))
             gone = rows.gather(1, pick[:, None]).squeeze(1)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.noise import mix, uniform
-from diconet.core.segments import segment_sort
+from diconet.core.segments import ragged_arange, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.nets.encoder import SetEncoder
 
@@ -35,8 +35,11 @@ class Decided:
 class Decider(nn.Module):
     """Says yes or no to every item of a set, with `extra` numbers per item to go by.
 
-    In every round, the items whose decision is surest are decided, an equal share each time; what
-    was decided is an input of the next round. One round is one independent coin per item.
+    An encoder looks at each set once, however many answers are drawn for it. In every round, the
+    items whose decision is surest are decided, an equal share each time. Later rounds see what was
+    decided before through one more layer, in which an item is one thing to the others while it is
+    open, another one when refused, and a third when accepted. One round is one independent coin
+    per item.
 
     With `centred`, logits add up to 0 over a set: where yes and no mean the same, to say yes to
     all is no answer, but it is where a policy gradient easily ends.
@@ -48,63 +51,61 @@ class Decider(nn.Module):
         super().__init__()
         if rounds < 1:
             raise ValueError(f"rounds must be at least 1; got {rounds}.")
-        self.rounds = rounds
-        self.encoder = SetEncoder(extra=extra + (2 if rounds > 1 else 0), **encoder)
-        self.centred = centred
-        self.config = {**self.encoder.config, "rounds": rounds, "extra": extra}
-        self.config["centred"] = centred
-        self.head = nn.Linear(self.encoder.width, 1)
+        self.encoder = SetEncoder(extra=extra, **encoder)
+        self.rounds, self.centred = rounds, centred
+        self.config = {**self.encoder.config, "rounds": rounds, "centred": centred}
+        width = self.encoder.width
+        if rounds > 1:
+            self.kinds = nn.Linear(width, 3 * width)
+            self.layer = self.encoder.layer()
+            self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 1)
         nn.init.zeros_(self.head.bias)
 
     def forward(
         self,
         sets: SetBatch,
-        seeds: Int[Tensor, "sets"] | None,
+        seeds: Int[Tensor, "draws"] | None,
         extra: Float[Tensor, "items extra"] | None = None,
-        given: Bool[Tensor, "items"] | None = None,
+        copies: int = 1,
     ) -> Decided:
-        """Decides at random by the seeds, the likelier way without, or as `given` says."""
-        logit = self.logits(sets, seeds, self._with_state(sets, extra, None, None))
+        """Decides at random by the seeds, `copies` for each set; the likelier way without seeds."""
+        first = seeds if seeds is None or copies == 1 else seeds[::copies].contiguous()
+        sets = self.encoder.related(sets)
+        look = self.encoder(sets, first, extra)
+        if self.rounds > 1:
+            look = self.kinds(look).reshape(-1, look.shape[1])
+        logit = self._logits(sets, look)
+        rows = torch.arange(sets.num_items, device=logit.device)
+        if copies > 1:
+            which = torch.arange(len(sets), device=rows.device).repeat_interleave(copies)
+            rows = ragged_arange(sets.offsets[:-1][which], sets.sizes[which])
+            sets, logit = sets.take(which).as_roots(), logit.index_select(0, rows)
         if self.rounds == 1:
-            return Decided(self._drawn(sets, logit, seeds, 0) if given is None else given, logit)
-        done = torch.zeros(sets.num_items, dtype=torch.bool, device=logit.device)
-        yes = done.clone()
+            return Decided(self._drawn(sets, logit, seeds, 0), logit)
+        kind = torch.zeros_like(rows)
         final = logit
         for number in range(self.rounds):
             if number:
-                logit = self.logits(sets, seeds, self._with_state(sets, extra, done, yes))
-            now = self._surest(sets, logit, done, number)
-            choice = self._drawn(sets, logit, seeds, number) if given is None else given
-            yes = torch.where(now, choice, yes)
+                logit = self._logits(sets, look, 3 * rows + kind)
+            now = self._surest(sets, logit, kind > 0, number)
+            choice = 1 + self._drawn(sets, logit, seeds, number).long()
+            kind = torch.where(now, choice, kind)
             final = torch.where(now, logit, final)
-            done = done | now
-        return Decided(yes, final)
+        return Decided(kind > 1, final)
 
-    def logits(
+    def _logits(
         self,
         sets: SetBatch,
-        seeds: Int[Tensor, "sets"] | None,
-        extra: Float[Tensor, "items extra"] | None,
+        look: Float[Tensor, "rows width"],
+        rows: Int[Tensor, "items"] | None = None,
     ) -> Float[Tensor, "items"]:
-        """How strongly each item leans to a yes."""
-        logits = self.head(self.encoder(sets, seeds, extra)).squeeze(1)
+        """How strongly each item leans to a yes, given what it is to the others by now."""
+        if self.rounds > 1:
+            look = look[::3] if rows is None else look.index_select(0, rows)
+            look = self.norm(self.layer(look, sets, self.encoder.ends(sets)))
+        logits = self.head(look).squeeze(1)
         return logits - sets.mean(logits)[sets.owner] if self.centred else logits
-
-    def _with_state(
-        self,
-        sets: SetBatch,
-        extra: Float[Tensor, "items extra"] | None,
-        done: Bool[Tensor, "items"] | None,
-        yes: Bool[Tensor, "items"] | None,
-    ) -> Float[Tensor, "items both"] | None:
-        if self.rounds == 1:
-            return extra
-        if done is None or yes is None:
-            state = self.head.weight.new_zeros(sets.num_items, 2)
-        else:
-            sign = torch.where(yes, 1.0, -1.0) * done
-            state = torch.stack([done.to(sign.dtype), sign], 1).to(self.head.weight.dtype)
-        return state if extra is None else torch.cat([extra, state], 1)
 
     def _surest(
         self,

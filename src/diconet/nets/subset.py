@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
-from diconet.core.segments import index_of, segment_sort
 from diconet.core.tree import Level
 from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, add_by_root
 from diconet.nets.rounds import Decider
@@ -32,40 +31,32 @@ class SubsetMerge(nn.Module):
 
     def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
         handed = Handed.of(level, None if below is None else below.sets)
-        decided = self.decider(handed.sets, handed.seeds, handed.signals(torch.float32))
+        sets, rows, copies = handed.distinct(level)
+        signals = handed.signals(torch.float32)[rows]
+        decided = self.decider(sets, handed.seeds, signals, copies)
         keep, log_prob, survival = decided.yes, None, None
         if target is not None:
             log_keep = F.logsigmoid(decided.logit)
             survival = log_keep
             if below is not None and below.survival is not None:
                 survival = log_keep + handed.from_below(level, below.survival)
-            member = _members(level, target)[handed.sets.index]
+            member = target.mask(level.roots)[handed.sets.index]
             keep = keep | member
             last = ~member & ((level.number == 0) | ~keep)
-            term = torch.where(member, log_keep, torch.where(last, _log_not(survival), 0))
+            term = torch.where(member, log_keep, torch.where(last, log_not(survival), 0))
             before = None if below is None else below.log_prob
             log_prob = add_by_root(level, term, handed.sets.owner, before)
-        rows = index_of(keep)
-        # in the order the items had in the roots, so that sequences stay sequences
-        rows = rows[segment_sort(handed.sets.index[rows], handed.sets.owner[rows])]
-        kept = torch.bincount(handed.sets.owner[rows], minlength=len(handed.sets))
         draws = None
         if handed.seeds is not None:
             before = None if below is None else below.draw_log_prob
             draws = add_by_root(level, decided.log_prob, handed.sets.owner, before)
-        answer = handed.sets.select(rows, kept)
-        return Chosen(
-            level.roots, answer, draws, log_prob, None if survival is None else survival[rows]
-        )
+        answer = handed.kept(level, keep)
+        if survival is not None:
+            every = survival.new_zeros(level.roots.num_items)
+            survival = every.index_copy(0, handed.sets.index, survival)[answer.index]
+        return Chosen(level.roots, answer, draws, log_prob, survival)
 
 
-def _members(level: Level, target: Sequences) -> Tensor:
-    """Which items of the roots belong to their target."""
-    member = torch.zeros(level.roots.num_items, dtype=torch.bool, device=level.roots.index.device)
-    member[target.rows(level.roots)] = True
-    return member
-
-
-def _log_not(log_prob: Float[Tensor, "items"]) -> Float[Tensor, "items"]:
+def log_not(log_prob: Float[Tensor, "items"]) -> Float[Tensor, "items"]:
     """log(1 - p) from log p."""
     return torch.log(-torch.expm1(log_prob.clamp(max=-1e-6)))

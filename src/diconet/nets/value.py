@@ -99,7 +99,7 @@ class ValueMerge(nn.Module):
         self, level: Level, handed: Handed, below: Embedded | None
     ) -> Float[Tensor, "nodes width"]:
         sets = handed.sets
-        hidden = self.encoder(sets, handed.seeds, handed.signals(self.norm.weight.dtype))
+        hidden = handed.looked_at(level, self.encoder).per_copy()
         mean = sets.mean(hidden)
         whole = mean * (sets.sizes / _USUAL_SIZE).to(mean.dtype)[:, None]
         pooled = [mean, segment_peak(hidden, sets.sizes, sets.owner), whole]

@@ -24,11 +24,13 @@ GROUP = "diconet.problems"
 
 @cache
 def built_in() -> dict[str, Problem]:
-    """The built-in problems by name: one per folder beside this file."""
+    """The built-in problems by name: those of every folder beside this file."""
     folder = str(Path(__file__).parent)
-    packages = [module.name for module in pkgutil.iter_modules([folder]) if module.ispkg]
-    found = [import_module(f"diconet.problems.{name}").PROBLEM for name in packages]
-    return {problem.name: problem for problem in found}
+    names = [module.name for module in pkgutil.iter_modules([folder]) if module.ispkg]
+    packages = [import_module(f"diconet.problems.{name}") for name in names]
+    found = [one for each in packages for one in getattr(each, "PROBLEMS", None) or [each.PROBLEM]]
+    # those that have a folder of their own first
+    return {one.name: one for one in sorted(found, key=lambda one: one.name not in names)}
 
 
 def problem_names() -> list[str]:

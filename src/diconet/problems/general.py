@@ -188,7 +188,8 @@ class TaskSettings:
 
     Attributes:
         depth: How many cuts deep trees are.
-        split: A coin for every item ("coins"), or one place along one direction ("cut").
+        split: A coin for every item ("coins"), one place along one direction ("cut"), or one side
+            picked item by item ("picks").
         rounds: Looks at a set per decision.
         noise: Random channels that tell items apart that are alike.
         near: Nearest neighbours that an item sees where the task has no edges.
@@ -198,7 +199,7 @@ class TaskSettings:
     """
 
     depth: int | None = None
-    split: Literal["coins", "cut"] | None = None
+    split: Literal["coins", "cut", "picks"] | None = None
     rounds: int | None = None
     noise: int | None = None
     near: int | None = None

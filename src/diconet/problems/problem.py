@@ -120,7 +120,10 @@ class Problem:
     """The endings of files, beside tables, that answers can be written to."""
 
     has_table = False
-    """Whether the paper has a table that `diconet reproduce` prints."""
+    """Whether it has a table that `diconet reproduce` prints."""
+
+    table: str | None = None
+    """What that table is called, if not like the problem."""
 
     def __init__(
         self, name: str, task: Any = None, *, summary: str = "", package: str | None = None

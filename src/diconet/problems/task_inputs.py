@@ -58,7 +58,7 @@ def instances_of(sets: SetBatch, names: list[str]) -> Instances:
     return Instances(names, [items.double().numpy() for items in sets.unpack()], given)
 
 
-def sets_of(problem: Problem, instances: Instances, device: str = "cpu") -> SetBatch:
+def sets_of(problem: Problem, instances: Instances, device: str | torch.device = "cpu") -> SetBatch:
     """Instances as a batch, with the context and the edges that are given with them."""
     look = look_at(problem)
     features = problem.task.num_features
@@ -71,7 +71,10 @@ def sets_of(problem: Problem, instances: Instances, device: str = "cpu") -> SetB
         relations = _relations(problem, instances.names, tables, sizes, look)
     elif any(one is not None for one in tables):
         raise ValueError(f"edges must go with a task on graphs; {problem.name} has no edges.")
-    items = [torch.from_numpy(one).float() for one in arrays]
+    # a task may ask for double precision
+    dtype = torch.float64 if getattr(problem.task, "precise", False) else torch.float32
+    items = [torch.from_numpy(one).to(dtype) for one in arrays]
+    context = None if context is None else context.to(dtype)
     return SetBatch.of(items, context, relations).to(device)
 
 
@@ -86,7 +89,7 @@ def _context(problem: Problem, instances: Instances, look: Look) -> torch.Tensor
                 f"context must hold {look.context} numbers per set for {problem.name}, as 'context'"
                 f" in a JSON file; got {len(row)}."
             )
-    return torch.from_numpy(np.stack(found)).float()
+    return torch.from_numpy(np.stack(found))
 
 
 def _relations(

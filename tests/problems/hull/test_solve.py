@@ -11,10 +11,11 @@ from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.tree import Growth
 from diconet.nets.classic import MedianSplit
+from diconet.problems.hull.ablate import ablate
 from diconet.problems.hull.certificate import exact_hull, is_hull
 from diconet.problems.hull.clouds import CLOUDS
 from diconet.problems.hull.problem import PROBLEM
-from diconet.problems.hull.sieve import may_be_corners
+from diconet.problems.hull.sieve import FEWEST, may_be_corners
 from diconet.problems.hull.solve import Hull, convex_hull
 from diconet.problems.hull.task import hull_of
 from diconet.problems.networks import as_network
@@ -193,6 +194,33 @@ def test_a_judge_that_errs_sets_nothing_aside_unseen(wrong_net: DiCoNet) -> None
     assert hull.exact
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    size=st.sampled_from([7, 8, 9, 15, 16, 17, 24, 25, 32, 33, FEWEST - 1, FEWEST, FEWEST + 1]),
+    digits=st.sampled_from([1, 2, 16]),
+    seed=st.integers(0, 10**6),
+)
+def test_sizes_around_the_limits_of_leaf_and_sieve(size: int, digits: int, seed: int) -> None:
+    """Few digits: many points are equal or in line."""
+    points = np.random.default_rng(seed).random((size, 2)).round(digits)
+    hull = convex_hull(points)
+    assert hull.exact
+    assert sorted(hull.indices.tolist()) == sorted(exact_hull(points).tolist())
+
+
+def test_one_thread_and_two_give_the_same_answer() -> None:
+    points, before = cloud("gaussian", 3_000), torch.get_num_threads()
+    hulls = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        hulls.append(convex_hull(points, seed=3))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    one, two = hulls
+    assert one.indices.tolist() == two.indices.tolist()
+    assert one.tree[-1].tolist() == two.tree[-1].tolist()
+
+
 def test_another_seed_draws_another_tree_and_the_same_hull() -> None:
     model = DiCoNet(RandomSplit(), exact_merge(), Growth(leaf_size=8))
     points = cloud("uniform", 100)
@@ -221,3 +249,11 @@ def test_plot_draws_points_and_hull() -> None:
     assert convex_hull(cloud("uniform", 30)).plot(ax) is ax
     assert "certified" in ax.get_title()
     plt.close("all")
+
+
+def test_every_way_to_divide_is_measured_and_right() -> None:
+    records = ablate(1e-3, (20, FEWEST))
+    ways = {(record["size"], record["division"]) for record in records}
+    assert (20, "none") in ways
+    assert (FEWEST, "learned, after the sieve") in ways
+    assert all(record["exact"] == 100 for record in records)

@@ -157,6 +157,20 @@ def test_the_same_seed_gives_the_same_answer():
     assert np.array_equal(a.chosen, b.chosen)
 
 
+def test_one_thread_and_two_give_the_same_answer():
+    rng, before = np.random.default_rng(4), torch.get_num_threads()
+    weights = rng.integers(1, 10**9, 200)
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(
+            knapsack(weights + 10**8, weights, int(weights.sum()) // 3, model=MODEL, seed=4)
+        )
+    torch.set_num_threads(before)
+    assert np.array_equal(found[0].chosen, found[1].chosen)
+    assert found[0].bound == found[1].bound
+
+
 def test_long_decimals_are_solved_as_exactly_as_they_can_be():
     """Numbers of very different size have no unit in which all are short: rounding is safe."""
     rng = np.random.default_rng(3)

@@ -9,8 +9,7 @@ import torch
 from diconet.core.answers import Sequences
 from diconet.core.check import check_task
 from diconet.core.sets import SetBatch
-from diconet.problems.knapsack.greedy import VALUE, WEIGHT
-from diconet.problems.knapsack.references import greedy_that_skips, greedy_that_stops
+from diconet.problems.knapsack.greedy import VALUE, WEIGHT, greedy_that_skips, greedy_that_stops
 from diconet.problems.knapsack.task import KnapsackTask
 
 

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 import torch
 
-from diconet.core.host import to_host
+from diconet.core.host import one_thread, to_host
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
 from diconet.plot.stages import Stage
@@ -89,7 +89,7 @@ class Hull(Solution):
 def convex_hull(
     points: Points,
     *,
-    repair: bool = False,
+    repair: bool = True,
     model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
     device: str | torch.device = "cpu",
@@ -98,11 +98,12 @@ def convex_hull(
 def convex_hull(
     points: ManyPoints,
     *,
-    repair: bool = False,
+    repair: bool = True,
     model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> list[Hull]: ...
+@one_thread()
 def convex_hull(
     points: Any,
     *,
@@ -172,21 +173,6 @@ class _Cloud:
         is_first = first_of == np.arange(len(rows))
         return cls(points, kept, rows[is_first], (np.cumsum(is_first) - 1)[first_of])
 
-    def ends(self) -> np.ndarray:
-        """The first and the last point by x, then y; one if they are the same."""
-        some = self.points[self.first]
-        return np.unique(self.first[np.lexsort((some[:, 1], some[:, 0]))[[0, -1]]])
-
-    def is_flat(self) -> bool:
-        """Whether all points lie on one line (or are one)."""
-        low, high = self.points[self.ends()[[0, -1]]]
-
-        def on_line(some: np.ndarray) -> bool:
-            start, stop = np.broadcast_to(low, some.shape), np.broadcast_to(high, some.shape)
-            return not turns(start, stop, some).any()
-
-        return on_line(self.points[:64]) and on_line(self.points)
-
 
 def _boxed(points: np.ndarray) -> np.ndarray:
     """Points in the unit square: moved and scaled, which hulls do not mind."""
@@ -226,7 +212,7 @@ def _certified(
     cloud: _Cloud, proposed: np.ndarray, tree: Partitions, repair: bool, model: Model
 ) -> Hull:
     points = cloud.points
-    proposed = cloud.ends() if cloud.is_flat() else _without_straight(points, proposed)
+    proposed = _without_straight(points, proposed)
     exact = is_hull(points, proposed)
     repaired = repair and not exact
     corners = exact_hull(points) if repaired else proposed

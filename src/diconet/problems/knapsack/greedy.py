@@ -65,6 +65,16 @@ def greedy_fill(
     return from_host(result, order)
 
 
+def greedy_that_stops(sets: SetBatch) -> Bool[Tensor, "items"]:
+    """Items by falling value per weight, up to the first that does not fit: the paper's Greedy."""
+    return greedy_fill(sets, by_ratio(sets), skip=False)
+
+
+def greedy_that_skips(sets: SetBatch) -> Bool[Tensor, "items"]:
+    """Items by falling value per weight, passing over what does not fit."""
+    return greedy_fill(sets, by_ratio(sets))
+
+
 @njit(cache=True)
 @typing.no_type_check
 def _fill(items, order, offsets, room, chosen, skip):

@@ -11,7 +11,7 @@ import torch
 from diconet.core.host import to_host
 from diconet.core.noise import phase_generator
 from diconet.core.sets import SetBatch
-from diconet.problems.knapsack.references import greedy_that_skips
+from diconet.problems.knapsack.greedy import greedy_that_skips
 from diconet.problems.knapsack.task import KnapsackTask, optimum_of
 from diconet.problems.problem import Instances, Show
 

@@ -23,10 +23,9 @@ from diconet.nets.similarity import SimilarityNet
 from diconet.problems.knapsack.call_loss import call_loss
 from diconet.problems.knapsack.fill import FillSplit, RandomOrder, RatioOrder
 from diconet.problems.knapsack.flip_score import FlipScore, flip_loss
-from diconet.problems.knapsack.greedy import worth
+from diconet.problems.knapsack.greedy import greedy_that_skips, greedy_that_stops, worth
 from diconet.problems.knapsack.pack import PackMerge
 from diconet.problems.knapsack.problem import PROBLEM
-from diconet.problems.knapsack.references import greedy_that_skips, greedy_that_stops
 from diconet.problems.knapsack.repair import CORE_GROWTH, CoreSplit, FrontierMerge
 from diconet.problems.knapsack.search import Hunt, one_by_one
 from diconet.problems.knapsack.search import run as run_trees

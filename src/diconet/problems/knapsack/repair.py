@@ -228,7 +228,7 @@ class FrontierMerge(nn.Module):
 def _lists_of(level: Level, below: Frontiers | None) -> Frontiers:
     """The lists of a level's nodes; those of the root and of the core are left out if cut."""
     context, starts = to_host(level.sets.context), level.sets.offsets.tolist()
-    flips = _flips(to_host(level.sets.items))
+    items = to_host(level.sets.items)
     half = {node: 2 * i for i, node in enumerate(level.inner.tolist())}
     whole = np.ones(len(context), dtype=bool)
     lists: list[Choices | None] = []
@@ -247,7 +247,7 @@ def _lists_of(level: Level, below: Frontiers | None) -> Frontiers:
         elif numbers[CORE] == 0:
             choices, complete = _AS_IT_IS, True
         else:
-            choices, complete = _leaf(flips[starts[node] : starts[node + 1]], limits)
+            choices, complete = _leaf(_flips(items[starts[node] : starts[node + 1]]), limits)
         lists.append(choices)
         whole[node] &= complete
     return Frontiers(level, below, lists, whole)

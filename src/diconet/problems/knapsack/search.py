@@ -20,7 +20,7 @@ from diconet.problems.knapsack.repair import Repaired
 PAIRS = (2**12, 2**16, 2**16, 2**18, 2**18, 2**20)
 """How many pairs a node may look at: with every round in which that was too few, the next."""
 
-FIRST_CORE = 16
+FIRST_CORE = 32
 LARGEST_CORE = 1_024
 """How many items the core has at first, and at most; it doubles while its trees are complete."""
 

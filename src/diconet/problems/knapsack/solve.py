@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import torch
 
-from diconet.core.host import to_host
+from diconet.core.host import one_thread, to_host
 from diconet.core.model import DiCoNet
 from diconet.core.noise import mix, seeds_from
 from diconet.core.sets import SetBatch
@@ -138,6 +138,7 @@ def knapsack(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> list[Packing]: ...
+@one_thread()
 def knapsack(
     values: Any,
     weights: Any,

@@ -30,8 +30,9 @@ LEAF = 2_000
 """Cities of a leaf, at most: small enough for the cache, large enough to have few seams."""
 
 _STRANDS = 2
-_WALK = 25  # steps of the walk that picks the edges of a kick, at most
-_BATCH = 5  # kicks per city in a round
+_WALK = 50  # steps of the walk that picks the edges of a kick, at most
+_AT_SEAMS = 0.2  # of the kicks per city of a leaf
+_BATCH = 2  # kicks per city in a round
 _SEAM = 5  # near neighbours that show a city lies at a cut
 _HAIR = 1e-12
 _FEW = 500  # cities up to which there is more than one start
@@ -112,7 +113,7 @@ def _flat(
     while not number or (number < starts if budget.deadline is None else not budget.over):
         rng = np.random.default_rng([seed, number])
         this = rng.permutation(num).astype(np.int32) if few and number else best.copy()
-        args = (metric.xy, metric.code, near, link, this, kicks, _WALK, tiny)
+        args = (metric.xy, metric.code, near, link, this, few or not number, kicks, _WALK, tiny)
         search(*args, _seed(seed, number))
         length = metric.length(this)
         if length < shortest:
@@ -169,23 +170,25 @@ class _Round:
 
     def __call__(self, level: Level, below: Any, target: Any) -> None:
         """Searches all parts of a level; the strands are what threads share out."""
-        parts: list[list[np.ndarray]] = [[] for _ in self.paths]
-        for members in _parts(level, self.near):
+        parts: list[list[tuple[np.ndarray, bool]]] = [[] for _ in self.paths]
+        for members, seam in _parts(level, self.near):
             strand = self.strand[members]
             for which in range(len(self.paths)):
-                parts[which].append(members[strand == which])
+                parts[which].append((members[strand == which], seam))
 
         def work(which: int) -> None:
-            for number, members in enumerate(parts[which]):
+            for number, (members, seam) in enumerate(parts[which]):
                 if self.budget.over:
                     return
-                self._search(which, members, _seed(*self.seeds, level.number, number, which))
+                seed = _seed(*self.seeds, level.number, number, which)
+                self._search(which, members, seam, seed)
 
         with ThreadPoolExecutor(self.threads or _STRANDS) as pool:
             list(pool.map(work, range(len(self.paths))))
 
-    def _search(self, which: int, members: np.ndarray, seed: np.uint64) -> None:
-        kicks = int(self.kicks * len(members))
+    def _search(self, which: int, members: np.ndarray, seam: bool, seed: np.uint64) -> None:
+        """Kicks in a leaf; at a seam exchanges first, which may be new there, and fewer kicks."""
+        kicks = int((_AT_SEAMS if seam else 1.0) * self.kicks * len(members))
         search_part(
             self.metric.xy,
             self.metric.code,
@@ -196,6 +199,7 @@ class _Round:
             self.local,
             members,
             False,
+            seam,
             kicks,
             _WALK,
             self.tiny,
@@ -203,8 +207,10 @@ class _Round:
         )
 
 
-def _parts(level: Level, near: np.ndarray, largest: int = LEAF) -> Iterator[np.ndarray]:
-    """The cities to search at each node of a level: all of a leaf's, or those along its cut."""
+def _parts(
+    level: Level, near: np.ndarray, largest: int = LEAF
+) -> Iterator[tuple[np.ndarray, bool]]:
+    """The cities to search at each node of a level, and whether they lie along a cut."""
     sets = level.sets
     index = sets.index.numpy().astype(np.int32)
     offsets = sets.offsets.tolist()
@@ -219,13 +225,14 @@ def _parts(level: Level, near: np.ndarray, largest: int = LEAF) -> Iterator[np.n
     for number, (start, stop) in enumerate(pairwise(offsets)):
         members = index[start:stop]
         if leaf[number]:
-            yield members
+            yield members, False
             continue
         members = members[at_cut[members]]
         places = level.roots.items.numpy()[members]
         along = int(np.ptp(places, axis=0).argmax()) if len(places) else 0
         order = np.argsort(places[:, along], kind="stable")
-        yield from np.array_split(members[order], max(1, -(-len(members) // largest)))
+        for some in np.array_split(members[order], max(1, -(-len(members) // largest))):
+            yield some, True
 
 
 def _at_cut(near: np.ndarray, node: np.ndarray, side: np.ndarray) -> np.ndarray:

@@ -310,7 +310,7 @@ class _How:
 
 def _usual_kicks(num: int) -> float:
     """Kicks per city that leave little to gain: few cities need few, many take long."""
-    return min(_MOST_KICKS, num / 2) if num <= LEAF else _MANY_CITIES_KICKS
+    return min(_MOST_KICKS, num**2 / 60) if num <= LEAF else _MANY_CITIES_KICKS
 
 
 def _too_slow(network: DiCoNet, maps: list[_Map], seconds: float) -> bool:

@@ -31,8 +31,11 @@ _QUICK = np.array([5, 3, 1])  # the same, to repair a kick
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def search(xy, code, near, link, tour, kicks, walk, tiny, seed):
-    """Shortens a tour in place and gives by how much; edges in `link` stay."""
+def search(xy, code, near, link, tour, descend, kicks, walk, tiny, seed):
+    """Shortens a tour in place and gives by how much; edges in `link` stay.
+
+    `descend` is whether exchanges come first, as they must unless the tour has been through that.
+    """
     n = len(tour)
     if n < 5:
         return 0.0
@@ -47,10 +50,12 @@ def search(xy, code, near, link, tour, kicks, walk, tiny, seed):
     waiting = np.zeros(n, dtype=np.bool_)
     queue = np.empty(n, dtype=np.int32)
     t, gains, room = new_room()
-    total = _descend(
-        xy, code, near, reach, link, tour, pos, tiny, _DEEP, t, gains, room, spare, log, windows,
-        waiting, queue,
-    )  # fmt: skip
+    total = 0.0
+    if descend:
+        total += _descend(
+            xy, code, near, reach, link, tour, pos, tiny, _DEEP, t, gains, room, spare, log,
+            windows, waiting, queue,
+        )  # fmt: skip
     state = np.array([seed], dtype=np.uint64)
     for _ in range(kicks):
         total += _kick(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import Delaunay, QhullError, cKDTree
+
+_MANY = 10_000
 
 
 def near_lists(cities: np.ndarray, slots: int) -> np.ndarray:
@@ -12,7 +14,8 @@ def near_lists(cities: np.ndarray, slots: int) -> np.ndarray:
     slots = min(slots, num - 1)
     if slots < 1:
         return np.zeros((num, 0), dtype=np.int32)
-    found = np.asarray(cKDTree(cities).query(cities, k=slots + 1, workers=-1)[1])
+    workers = -1 if num > _MANY else 1  # to start threads takes longer than few cities do
+    found = np.asarray(cKDTree(cities).query(cities, k=slots + 1, workers=workers)[1])
     own = found == np.arange(num)[:, None]
     # Among copies of a city it may not find itself; then the farthest found is left out.
     drop = np.where(own.any(1), own.argmax(1), slots)
@@ -21,27 +24,37 @@ def near_lists(cities: np.ndarray, slots: int) -> np.ndarray:
 
 
 def candidate_lists(
-    cities: np.ndarray, likely: np.ndarray | None = None, *, near: int = 5, seen: int = 16
+    cities: np.ndarray, likely: np.ndarray | None = None, *, near: int = 5, most: int = 12
 ) -> np.ndarray:
-    """For each city, `near` near others and the nearest in each quadrant, by distance; -1 at ends.
+    """For each city, `near` near others and those across Delaunay edges, nearest first; -1 at ends.
 
     In a cluster the nearest are all of the same cluster, and no list would lead out of it but for
-    the quadrants. With `likely`, these others take the place of the nearest.
+    the triangulation. With `likely`, these others take the place of the nearest.
     """
-    lists = near_lists(cities, seen)
-    if lists.shape[1] <= near:
-        return lists
-    if likely is None:
-        keep = np.zeros(lists.shape, dtype=bool)
-        keep[:, :near] = True
-    else:
-        keep = (lists[:, :, None] == likely[:, None]).any(2)
-    gap = cities[lists] - cities[:, None]
-    quadrant = 2 * (gap[..., 0] >= 0) + (gap[..., 1] >= 0)
-    for number in range(4):
-        here = quadrant == number
-        keep |= here & (np.cumsum(here, axis=1) == 1)
-    width = int(keep.sum(1).max())
-    order = np.argsort(~keep, axis=1, kind="stable")[:, :width]
-    chosen = np.take_along_axis(lists, order, axis=1)
-    return np.where(np.take_along_axis(keep, order, axis=1), chosen, -1).astype(np.int32)
+    num = len(cities)
+    some = near_lists(cities, near) if likely is None else likely
+    if some.shape[1] == num - 1:
+        return near_lists(cities, num - 1)
+    rows = np.repeat(np.arange(num), some.shape[1])
+    pairs = np.concatenate([np.stack([rows, some.ravel()]), _triangulated(cities)], 1)
+    pairs = pairs[:, (pairs[1] >= 0) & (pairs[0] != pairs[1])]
+    rows, others = np.divmod(np.unique(pairs[0] * num + pairs[1]), num)
+    gaps = np.linalg.norm(cities[rows] - cities[others], axis=1)
+    order = np.lexsort((gaps, rows))
+    rows, others = rows[order], others[order]
+    count = np.bincount(rows, minlength=num)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    lists = np.full((num, min(most, int(count.max()))), -1, dtype=np.int32)
+    kept = place < lists.shape[1]
+    lists[rows[kept], place[kept]] = others[kept]
+    return lists
+
+
+def _triangulated(cities: np.ndarray) -> np.ndarray:
+    """Both directions of every edge of the Delaunay triangulation; none of cities on a line."""
+    try:
+        starts, others = Delaunay(cities).vertex_neighbor_vertices
+    except QhullError:
+        return np.empty((2, 0), dtype=np.int64)
+    rows = np.repeat(np.arange(len(cities)), np.diff(starts))
+    return np.stack([rows, others.astype(np.int64)])

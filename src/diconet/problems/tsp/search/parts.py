@@ -20,7 +20,9 @@ _FEWEST = 8
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def search_part(xy, code, near, path, pos, strand, local, members, closed, kicks, walk, tiny, seed):
+def search_part(
+    xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed
+):  # fmt: skip
     """Searches among `members` of a path (a round trip if `closed`), and gives what was gained.
 
     `path` holds cities in order and `pos` the place of each; both are changed. `strand` says which
@@ -54,7 +56,7 @@ def search_part(xy, code, near, path, pos, strand, local, members, closed, kicks
         local[path[where[i]]] = -1
     link = _links(where, len(path), closed)
     tour = np.arange(m).astype(np.int32)
-    gain = search(own_xy, code, own_near, link, tour, kicks, walk, tiny, seed)
+    gain = search(own_xy, code, own_near, link, tour, descend, kicks, walk, tiny, seed)
     if gain > 0:
         _write_back(path, pos, where, tour, link)
     return gain

@@ -1,0 +1,243 @@
+"""Learned algorithms beside what they are compared with: seeds, flat networks, cost and time.
+
+python benchmarks/algorithms.py PART [--json FILE] [--plot FILE]
+
+- seeds: three trainings of each; learned, random and median division, at 64 and 1,000 items
+- flat: the general network without division (`network_for`, depth 0), trained for as long
+- cost: comparisons and items looked at against n, with and without the split regulariser
+- large: whole answers right and seconds per input, from 64 to a million items
+- hull: the same for convex hulls, which are a problem of their own
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
+from diconet.core.noise import phase_generator, seeds_from
+from diconet.learn import TrainConfig, train
+from diconet.nets.default import network_for
+from diconet.problems.algorithms.inputs import TRAIN_KINDS
+from diconet.problems.algorithms.measure import divided_by
+from diconet.problems.algorithms.recipe import COUNTS, TRAINS, built, middle, settled
+from diconet.problems.algorithms.solve import chunks
+from diconet.problems.algorithms.tasks import TASKS
+from diconet.problems.catalog import find_problem
+from diconet.problems.networks import shipped
+
+SEEDS = (0, 1, 2)
+FLAT_SECONDS = 15.0
+TIMED = (64, 1_000, 10_000, 100_000, 1_000_000)
+COST_SIZES = (32, 64, 128, 256, 512, 1_024, 2_048)
+COST_STEPS = 300
+COST_PROBLEMS = ("sort", "select", "closest")
+
+
+def trained(name: str, seed: int, regulariser: float | None = None) -> DiCoNet:
+    """A network trained as its preset says, but for the seed and maybe the regulariser."""
+    how = replace(TRAINS[name], seed=seed)
+    if regulariser is not None:
+        how = replace(how, regulariser=regulariser, steps=min(how.steps, COST_STEPS))
+    model, task = built(name, seed), TASKS[name](TRAIN_KINDS)
+    train(model, task, how, oracle=task.oracle, quiet=True)
+    return settled(model, task, how)
+
+
+@torch.no_grad()
+def accuracy(model: DiCoNet, name: str, size: int, num_sets: int, coins: bool = False) -> float:
+    """Whole answers right, in percent, over all kinds of inputs in turn."""
+    task, right = TASKS[name](), 0.0
+    most = max(5, 1_000_000 // size)
+    for start in range(0, num_sets, most):
+        rng = phase_generator("test", 1, size, start)
+        sets = task.sample(min(most, num_sets - start), size, rng=rng)
+        seeds = seeds_from(rng, len(sets)) if coins else None
+        for part in chunks(sets):
+            some = sets.take(part).as_roots()
+            found = model(some, None if seeds is None else seeds[part]).solution
+            right += float(task.right(some, found).double().sum())
+    return 100 * right / num_sets
+
+
+def over_seeds() -> list[dict[str, Any]]:
+    records = []
+    for name in TASKS:
+        for seed in SEEDS:
+            start = time.process_time()
+            model = trained(name, seed)
+            spent = time.process_time() - start
+            ways = {
+                "untrained": (settled(built(name, seed), TASKS[name](), TRAINS[name]), False),
+                "learned": (model, False),
+                "random": (divided_by(model, RandomSplit()), True),
+                "median": (divided_by(model, middle(name)), False),
+            }
+            for size in (64, 1_000):
+                for way, (network, coins) in ways.items():
+                    found = accuracy(network, name, size, 100, coins)
+                    row = {"problem": name, "division": way, "seed": seed, "size": size}
+                    records.append({**row, "accuracy": found, "training seconds": spent})
+                    print(records[-1], flush=True)
+    return records
+
+
+def flat() -> list[dict[str, Any]]:
+    """The general network of 20,000 parameters or so, which sees the whole set at once."""
+    records = []
+    for name in TASKS:
+        for seed in SEEDS:
+            torch.manual_seed(seed)
+            task = TASKS[name](TRAIN_KINDS)
+            model = network_for(task, depth=0)
+            how = TrainConfig(seconds=FLAT_SECONDS, min_size=2, max_size=32, seed=seed)
+            train(model, task, how, quiet=True)
+            size_of = sum(weights.numel() for weights in model.parameters())
+            for size, num_sets in ((16, 200), (64, 200), (1_000, 20)):
+                found = accuracy(model.eval(), name, size, num_sets)
+                row = {"problem": name, "seed": seed, "size": size, "parameters": size_of}
+                records.append({**row, "accuracy": found})
+                print(records[-1], flush=True)
+    return records
+
+
+@torch.no_grad()
+def work_of(model: DiCoNet, name: str, size: int) -> dict[str, float]:
+    """What one uniform input costs: items looked at by the split, comparisons, and levels."""
+    sets = TASKS[name](("uniform",)).sample(4, size, rng=phase_generator("test", 2, size))
+    outcome = model(sets)
+    inner = [level.sets.sizes[level.inner].sum() for level in outcome.tree.levels]
+    looked, compared = float(sum(inner)) / 4, float(outcome.answer.work.mean())
+    return {"cost": looked + compared, "compared": compared, "depth": outcome.tree.depth}
+
+
+def cost() -> list[dict[str, Any]]:
+    """Nothing keeps cuts from getting lopsided here but what was learned."""
+    records = []
+    for name in COST_PROBLEMS:
+        for regulariser in (0.0, TRAINS[name].regulariser):
+            for seed in SEEDS:
+                model = trained(name, seed, regulariser)
+                line = getattr(model.split, "split", model.split)
+                line.share = 0.0
+                for size in COST_SIZES:
+                    row = {"problem": name, "regulariser": regulariser, "seed": seed, "size": size}
+                    records.append({**row, **work_of(model, name, size)})
+                mine = records[-len(COST_SIZES) :]
+                print(name, regulariser, seed, f"place {float(line.place):.3f}", mine[-1])
+                print(f"  exponent {exponent(mine):.3f}", flush=True)
+    return records
+
+
+def exponent(records: list[dict[str, Any]], column: str = "cost") -> float:
+    """The slope of log cost against log n."""
+    sizes, values = ([float(record[key]) for record in records] for key in ("size", column))
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+
+
+def plot(records: list[dict[str, Any]], path: Path) -> None:
+    """Cost against n, with and without the regulariser, a panel per problem."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(COST_PROBLEMS), 3.6), layout="constrained")
+    axes = figure.subplots(1, len(COST_PROBLEMS))
+    for name, ax in zip(COST_PROBLEMS, axes, strict=True):
+        for regulariser, colour in ((0.0, "tab:red"), (TRAINS[name].regulariser, "tab:blue")):
+            for seed in SEEDS:
+                rows = [
+                    one
+                    for one in records
+                    if (one["problem"], one["regulariser"], one["seed"])
+                    == (name, regulariser, seed)
+                ]
+                label = f"regulariser {regulariser:g}" if seed == SEEDS[0] else None
+                sizes, costs = ([one[key] for one in rows] for key in ("size", "cost"))
+                ax.loglog(sizes, costs, color=colour, label=label, marker=".")
+        ax.set_title(name)
+        ax.set_xlabel("items")
+        ax.set_ylabel("items looked at + comparisons")
+        ax.legend()
+    figure.savefig(path, dpi=110)
+
+
+@torch.no_grad()
+def large(names: list[str]) -> list[dict[str, Any]]:
+    """The shipped networks on all kinds of inputs in turn; and CPU seconds of one uniform input."""
+    records: list[dict[str, Any]] = []
+    for name in names:
+        model, mine = shipped(name).eval(), []
+        for size in TIMED:
+            sets = TASKS[name](("uniform",)).sample(1, size, rng=phase_generator("time", size))
+            model(sets)  # compiled, and memory at hand
+            start, times = time.process_time(), max(1, 1_000 // size)
+            for _ in range(times):
+                model(sets)
+            mine.append({"size": size, "seconds": (time.process_time() - start) / times})
+        for size, num_sets in COUNTS.items():
+            right = accuracy(model, name, size, num_sets)
+            records.append({"problem": name, "size": size, "inputs": num_sets, "right %": right})
+            print(records[-1], flush=True)
+        records += [{"problem": name, **one} for one in mine]
+        print(name, [(one["size"], round(one["seconds"], 4)) for one in mine])
+        say_exponents(mine)
+    return records
+
+
+def say_exponents(records: list[dict[str, Any]]) -> None:
+    print(f"  time exponent: all sizes {exponent(records, 'seconds'):.3f}", flush=True)
+    print(f"  from 100,000 to a million {exponent(records[-2:], 'seconds'):.3f}", flush=True)
+
+
+def hull() -> list[dict[str, Any]]:
+    """The hull problem's own network on uniform points, with its certificate."""
+    problem, records = find_problem("hull"), []
+    for size, num_sets in COUNTS.items():
+        right, spent = 0.0, 0.0
+        for number in range(num_sets):
+            instances = problem.fresh(size, 1, number)
+            start = time.process_time()
+            solutions = problem.solve(instances)
+            spent += time.process_time() - start
+            right += problem.grade(instances, solutions)["accuracy"] / 100
+        row = {"problem": "hull", "size": size, "inputs": num_sets, "right": right}
+        records.append({**row, "seconds": spent / num_sets})
+        print(records[-1], flush=True)
+    say_exponents(records)
+    return records
+
+
+PARTS: dict[str, Any] = {
+    "seeds": over_seeds,
+    "flat": flat,
+    "cost": cost,
+    "large": large,
+    "hull": hull,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--problems", default=",".join(TASKS), help="some of them (large only)")
+    parser.add_argument("--json", type=Path, help="write the records there")
+    parser.add_argument("--plot", type=Path, help="cost only: the picture")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    names = options.problems.split(",")
+    records = large(names) if options.part == "large" else PARTS[options.part]()
+    if options.json:
+        options.json.write_text(json.dumps(records, indent=1))
+    if options.plot:
+        plot(records, options.plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""The merge for closest pairs: what is near, and how near the other half counts, is learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from diconet.core.answers import Sequences
+from diconet.core.host import from_host, to_host
+from diconet.core.segments import (
+    index_of,
+    segment_argmax,
+    segment_logsumexp,
+    segment_max,
+)
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Level
+from diconet.nets.compare import counted, middles
+from diconet.nets.dominance import rows_across
+from diconet.nets.form_kernels import merge_closest
+from diconet.nets.forms import STEP, Forms
+from diconet.nets.handed import Handed, add_by_root
+
+_FAR = 1e6
+"""The distance of a pair that is not there, while learning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Every node's items, and its closest pair as rows of the roots (-1 where there is none)."""
+
+    roots: SetBatch
+    sets: SetBatch
+    value: Float[Tensor, "nodes"]
+    ends: Int[Tensor, "nodes 2"]
+    log_prob: Float[Tensor, "roots"] | None = None
+    work: Float[Tensor, "roots"] | None = None
+
+    @property
+    def solution(self) -> Sequences:
+        """The two items of each root, the earlier one first; none where there are no two."""
+        there = self.ends[:, 0] >= 0
+        places = self.ends.sort(1)[0] - self.roots.offsets[:-1, None]
+        return Sequences(places[there].flatten(), 2 * there.long())
+
+
+class ClosestMerge(nn.Module):
+    """The closer of both halves' pairs, or a pair across that is closer still.
+
+    How close two points are is a learned quadratic form of their difference. An item comes into
+    question where its distance from the box around the other half is below that of the closer pair
+    times `reach`, which is learned and rounded like a coefficient. Given is that the form sees
+    differences, and that those in question are walked by their second coordinate. From a target,
+    its two items win at every node that holds both, against all pairs across and the halves' own;
+    an item in question costs `cost` of log-likelihood, so that `reach` stays short.
+    """
+
+    def __init__(self, resolution: float = 0.1, cost: float = 0.02) -> None:
+        super().__init__()
+        self.config = {"resolution": resolution, "cost": cost}
+        self.form = Forms(2, degrees=(2,))
+        self.log_reach = nn.Parameter(torch.randn((), dtype=torch.float64))
+        self.resolution, self.cost = resolution, cost
+
+    @property
+    def reach(self) -> Tensor:
+        """How far from the other half items come into question, in closest distances."""
+        reach = torch.exp(self.log_reach)
+        return reach if self.training else torch.round(reach / STEP) * STEP
+
+    def forward(self, level: Level, below: Pairs | None, target: Sequences | None) -> Pairs:
+        handed = Handed.of(level, None if below is None else below.sets)
+        if target is None:
+            return self._merged(level, handed, below)
+        return self._likelihood(level, handed, below, target)
+
+    def _merged(self, level: Level, handed: Handed, below: Pairs | None) -> Pairs:
+        node = handed.sets
+        best, ends = _of_halves(level, below)
+        coefficients, pairs = self.form.terms()
+        order, value, found, compared = merge_closest(
+            to_host(node.items.double()),
+            to_host(node.offsets),
+            to_host(middles(handed)),
+            to_host(best),
+            to_host(_rows_of(node, ends, level.roots.num_items)),
+            float(self.reach.item()),
+            coefficients[0],
+            pairs,
+        )
+        rows = from_host(found, node.items)
+        ends = torch.where(rows >= 0, node.index[rows.clamp(min=0)], -1)
+        return Pairs(
+            level.roots,
+            node.select(from_host(order, node.items), node.sizes),
+            from_host(value, node.items),
+            ends,
+            work=counted(level, from_host(compared, node.items), below),
+        )
+
+    def _likelihood(
+        self, level: Level, handed: Handed, below: Pairs | None, target: Sequences
+    ) -> Pairs:
+        node = handed.sets
+        row, other = rows_across(level, None if below is None else below.sets)
+        once = row < other
+        row, other = row[once], other[once]
+        best, ends = _of_halves(level, below)
+        best = best.clamp(max=_FAR)
+        near = self.form(node.items[other] - node.items[row]).squeeze(1)
+        asked, price = self._in_question(handed, best.reshape(-1, 2).amin(1).detach())
+        # the halves' own pairs stand after the pairs across
+        halves_of = torch.arange(len(node), device=row.device).repeat_interleave(2)
+        owner = torch.cat([node.owner[row], halves_of])
+        logit = torch.cat(
+            [asked[row] + asked[other] - near / self.resolution, -best / self.resolution]
+        )
+        pair = torch.cat([torch.stack([node.index[row], node.index[other]], 1), ends])
+        wanted = target.rows(level.roots).reshape(-1, 2)
+        hit = (pair.sort(1)[0] == wanted.sort(1)[0][level.example[owner]]).all(1)
+        chance = logit - segment_logsumexp(logit, owner, len(node))[owner]
+        some = index_of(hit)
+        term = torch.cat([chance[some], -self.cost * price])
+        where = torch.cat([owner[some], node.owner])
+        before = None if below is None else below.log_prob
+        # who wins: the target where it is there, else the likeliest
+        first = segment_argmax(logit.detach() + _FAR**2 * hit, owner, len(node))
+        value = torch.cat([near, best])[first.clamp(max=len(logit) - 1)]
+        return Pairs(level.roots, node, value, pair[first], add_by_root(level, term, where, before))
+
+    def _in_question(
+        self, handed: Handed, best: Float[Tensor, "nodes"]
+    ) -> tuple[Float[Tensor, "items"], Float[Tensor, "items"]]:
+        """The log-chance that each item is looked at, and that chance; leaves look at all."""
+        node = handed.sets
+        half = 2 * node.owner + handed.half
+        gap = torch.zeros_like(node.items)
+        for axis in range(2):
+            place = node.items[:, axis]
+            high = segment_max(place, half, 2 * len(node), empty=-torch.inf)
+            low = -segment_max(-place, half, 2 * len(node), empty=-torch.inf)
+            there = half + 1 - 2 * handed.half
+            outside = torch.maximum(low[there] - place, place - high[there]).clamp(min=0)
+            gap[:, axis] = torch.where(torch.isfinite(outside), outside, 0.0)
+        distance = self.form(gap).squeeze(1).clamp(min=1e-12).sqrt()
+        wide = self.reach * best.clamp(min=1e-12).sqrt()[node.owner]
+        free = (handed.is_leaf > 0) | (best >= _FAR)[node.owner]
+        asked = F.logsigmoid((wide - distance) / self.resolution).masked_fill(free, 0.0)
+        return asked, asked.exp().masked_fill(free, 0.0)
+
+
+def _of_halves(
+    level: Level, below: Pairs | None
+) -> tuple[Float[Tensor, "halves"], Int[Tensor, "halves 2"]]:
+    """The closest pairs of both halves of every node; infinitely far at leaves."""
+    nodes = len(level.sets)
+    best = torch.full((nodes, 2), np.inf, dtype=torch.float64, device=level.example.device)
+    ends = level.example.new_full((nodes, 2, 2), -1)
+    if below is not None:
+        best = best.index_copy(0, level.inner, below.value.double().reshape(-1, 2))
+        ends[level.inner] = below.ends.reshape(-1, 2, 2)
+    return best.flatten(), ends.flatten(0, 1)
+
+
+def _rows_of(node: SetBatch, ends: Int[Tensor, "halves 2"], total: int) -> Int[Tensor, "halves 2"]:
+    """Items of the roots as rows of the nodes; -1 stays."""
+    row = node.index.new_full((total + 1,), -1)
+    row[node.index] = torch.arange(node.num_items, device=node.index.device)
+    return row[ends]

@@ -1,0 +1,227 @@
+"""Merges that walk along two halves, judged by learned forms: compiled, one pass per level."""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def _of_pair(items, first, second, one, other):
+    """One of (1, first item's features, second item's features), times another one."""
+    width = items.shape[1]
+    value = 1.0
+    for place in (one, other):
+        if place > width:
+            value *= items[second, place - width - 1]
+        elif place > 0:
+            value *= items[first, place - 1]
+    return value
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def form_of_pair(items, first, second, coefficients, pairs):
+    """A form of two items, in the order of its terms; terms that count nothing are left out."""
+    total = 0.0
+    for term in range(len(coefficients)):
+        if coefficients[term] != 0.0:
+            one, other = pairs[term]
+            total += coefficients[term] * _of_pair(items, first, second, one, other)
+    return total
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def merge_ordered(items, offsets, middle, coefficients, pairs):
+    """The rows of every node in order, and how many pairs were compared.
+
+    A node's rows from its offset to its middle are in order, and so are those from there on; where
+    all of it lies before the middle it is a leaf, whose rows are put in one by one.
+    """
+    order = np.empty(len(items), dtype=np.int64)
+    compared = np.zeros(len(middle), dtype=np.int64)
+    for node in range(len(middle)):
+        start, half, stop = offsets[node], middle[node], offsets[node + 1]
+        if half == stop:
+            for row in range(start, stop):
+                place = row
+                while place > start:
+                    compared[node] += 1
+                    if form_of_pair(items, order[place - 1], row, coefficients, pairs) >= 0.0:
+                        break
+                    order[place] = order[place - 1]
+                    place -= 1
+                order[place] = row
+            continue
+        left, right = start, half
+        for place in range(start, stop):
+            takes_right = left == half
+            if left < half and right < stop:
+                compared[node] += 1
+                takes_right = form_of_pair(items, left, right, coefficients, pairs) < 0.0
+            if takes_right:
+                order[place] = right
+                right += 1
+            else:
+                order[place] = left
+                left += 1
+    return order, compared
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _dominated(items, row, other, coefficients, pairs):
+    """Whether no form speaks against it that `other` dominates `row`, and one speaks for it."""
+    some = False
+    for form in range(len(coefficients)):
+        value = form_of_pair(items, row, other, coefficients[form], pairs)
+        if value < 0.0:
+            return False
+        some = some or value > 0.0
+    return some
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def merge_fronts(items, offsets, middle, coefficients, pairs):
+    """The rows of every node by their first feature, which of them stay, and how many were tested.
+
+    Each half is in the order of the first feature. A row is held against the rows of the other half
+    that come just before and just after it in that order; at a leaf, against all others.
+    """
+    order = np.empty(len(items), dtype=np.int64)
+    stays = np.ones(len(items), dtype=np.bool_)
+    tested = np.zeros(len(middle), dtype=np.int64)
+    for node in range(len(middle)):
+        start, half, stop = offsets[node], middle[node], offsets[node + 1]
+        if half == stop:
+            order[start:stop] = start + np.argsort(items[start:stop, 0], kind="mergesort")
+            for row in range(start, stop):
+                for other in range(start, stop):
+                    tested[node] += 1
+                    if _dominated(items, row, other, coefficients, pairs):
+                        stays[row] = False
+                        break
+            continue
+        left, right = start, half
+        for place in range(start, stop):
+            if right == stop or (left < half and items[left, 0] <= items[right, 0]):
+                order[place] = left
+                left += 1
+            else:
+                order[place] = right
+                right += 1
+        for low, high, begin, end in ((start, half, half, stop), (half, stop, start, half)):
+            after = begin  # the first of the other half that does not come before the row
+            beyond = begin  # the first that comes after it
+            for row in range(low, high):
+                while after < end and items[after, 0] < items[row, 0]:
+                    after += 1
+                while beyond < end and items[beyond, 0] <= items[row, 0]:
+                    beyond += 1
+                for other in (beyond - 1, after):
+                    if begin <= other < end and stays[row]:
+                        tested[node] += 1
+                        if _dominated(items, row, other, coefficients, pairs):
+                            stays[row] = False
+    return order, stays, tested
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def form_of_step(x, y, coefficients, pairs):
+    """A form of the difference of two points of the plane."""
+    total = 0.0
+    for term in range(len(coefficients)):
+        if coefficients[term] != 0.0:
+            value = coefficients[term]
+            for place in pairs[term]:
+                if place == 1:
+                    value *= x
+                elif place == 2:
+                    value *= y
+            total += value
+    return total
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _box(items, start, stop):
+    """The smallest and the largest of each coordinate."""
+    low, high = np.full(2, np.inf), np.full(2, -np.inf)
+    for row in range(start, stop):
+        for axis in range(2):
+            low[axis] = min(low[axis], items[row, axis])
+            high[axis] = max(high[axis], items[row, axis])
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _gap(low, high, value):
+    """How far a number lies outside an interval."""
+    return max(low - value, value - high, 0.0)
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def merge_closest(items, offsets, middle, best, ends, reach, coefficients, pairs):
+    """The rows of every node by their second coordinate; its closest pair; how many were compared.
+
+    `best` and `ends` hold the closest pair of every half and are made those of every node. Only
+    rows that lie within `reach` times the distance of that pair from the other half's box come into
+    question, and of these only pairs as near as that along the second coordinate. What is near
+    and what is nearer, the form says.
+    """
+    order = np.empty(len(items), dtype=np.int64)
+    compared = np.zeros(len(middle), dtype=np.int64)
+    found = np.full(len(middle), np.inf)
+    pair = np.full((len(middle), 2), -1, dtype=np.int64)
+    strip = np.empty(len(items), dtype=np.int64)
+    for node in range(len(middle)):
+        start, half, stop = offsets[node], middle[node], offsets[node + 1]
+        if half == stop:
+            order[start:stop] = start + np.argsort(items[start:stop, 1], kind="mergesort")
+        else:
+            left, right = start, half
+            for place in range(start, stop):
+                if right == stop or (left < half and items[left, 1] <= items[right, 1]):
+                    order[place] = left
+                    left += 1
+                else:
+                    order[place] = right
+                    right += 1
+        for side in range(2):
+            if best[2 * node + side] < found[node]:
+                found[node] = best[2 * node + side]
+                pair[node] = ends[2 * node + side]
+        low_0, high_0 = _box(items, start, half)
+        low_1, high_1 = _box(items, half, stop)
+        wide = reach * reach * found[node]
+        count = 0
+        for place in range(start, stop):
+            row = order[place]
+            low, high = (low_1, high_1) if row < half else (low_0, high_0)
+            x, y = _gap(low[0], high[0], items[row, 0]), _gap(low[1], high[1], items[row, 1])
+            near = half == stop or found[node] == np.inf
+            if near or form_of_step(x, y, coefficients, pairs) < wide:
+                strip[count] = row
+                count += 1
+        for here in range(count):
+            row = strip[here]
+            for there in range(here + 1, count):
+                other = strip[there]
+                x, y = items[other, 0] - items[row, 0], items[other, 1] - items[row, 1]
+                wide = reach * reach * found[node]
+                if half < stop and form_of_step(0.0, y, coefficients, pairs) > wide:
+                    break
+                compared[node] += 1
+                value = form_of_step(x, y, coefficients, pairs)
+                if value < found[node]:
+                    found[node] = value
+                    pair[node, 0], pair[node, 1] = row, other
+    return order, found, pair, compared

@@ -1,0 +1,28 @@
+"""The network of each problem: a split by a line, and one of the general merges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from diconet.core.model import DiCoNet
+from diconet.core.tree import Growth
+from diconet.nets.closest import ClosestMerge
+from diconet.nets.compare import ComparedMerge
+from diconet.nets.descent import DescentMerge, DescentSplit
+from diconet.nets.dominance import DominanceMerge
+from diconet.nets.line_split import LineSplit
+from diconet.nets.rules import RuleMerge
+
+_TABLES = 16
+"""How many tables of rules learn side by side; the best one is kept."""
+
+NETWORKS: dict[str, Callable[[], DiCoNet]] = {
+    "sort": lambda: DiCoNet(LineSplit(1, ordered=True), ComparedMerge(1), Growth()),
+    "select": lambda: DiCoNet(DescentSplit(LineSplit(1)), DescentMerge(), Growth()),
+    "subarray": lambda: DiCoNet(
+        LineSplit(1, ordered=True), RuleMerge(num_tables=_TABLES), Growth()
+    ),
+    "closest": lambda: DiCoNet(LineSplit(2), ClosestMerge(), Growth()),
+    "skyline": lambda: DiCoNet(LineSplit(2), DominanceMerge(2), Growth()),
+}
+"""Untrained networks by the names of their problems; every leaf is one item."""
