@@ -50,8 +50,8 @@ def sweep_sets(points, offsets, budgets, starts, positions, measures, position, 
             total = _sweep(y, axes[m // 2], key, order, spare, cost)
             first = starts[s] + m * count
             last = first + count
-            measures[first:last, TOTAL] = total
-            _measure(key, order, cost, n, budgets[s], position[first:last], measures[first:last])
+            seen = position[first:last], measures[first:last]
+            _measure(key, order, cost, n, total, budgets[s], *seen)
             for p in range(n):
                 orders[low + p, m] = order[p]
 
@@ -156,7 +156,7 @@ def _sweep(y, way, key, order, spare, cost):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
-def _measure(key, order, cost, n, budget, position, measures):
+def _measure(key, order, cost, n, total, budget, position, measures):
     """Where the candidates along one direction are, and what is seen of them.
 
     Each is at the widest gap within its stretch of the order. Seen are both costs, the deviation
@@ -176,7 +176,7 @@ def _measure(key, order, cost, n, budget, position, measures):
                 c, gap = p, here
         position[r] = c
         measures[r, LEFT], measures[r, RIGHT] = cost[c, 0], cost[c, 1]
-        measures[r, DEVIATION] = np.sqrt(spread)
+        measures[r, TOTAL], measures[r, DEVIATION] = total, np.sqrt(spread)
         for v in range(WINDOWS):
             low, high = max(c - windows[v], 0), min(c + windows[v] - 1, n - 1)
             measures[r, SPANS + v] = key[order[high]] - key[order[low]]
