@@ -12,9 +12,9 @@ from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
-import dask
 import dask.array as da
 import numpy as np
+from dask.base import compute
 from dask.delayed import Delayed, delayed
 
 from diconet.scale.chunks import Chunks, read
@@ -22,7 +22,7 @@ from diconet.scale.chunks import Chunks, read
 SPLIT_EVERY = 8
 """How many partial answers a merge takes."""
 
-PATIENCE = 15.0
+PATIENCE = 30.0
 """Seconds without any worker after which nobody waits for one."""
 
 POLL = 0.25
@@ -96,7 +96,7 @@ def computed(wanted: Delayed) -> Any:
     """The result of a task: on the current Dask client, or in this process where there is none."""
     client = _client()
     if client is None:
-        return dask.compute(wanted)[0]
+        return compute(wanted)[0]
     future = client.compute(wanted)
     _await(client, [future])
     return future.result()
@@ -106,7 +106,7 @@ def kept(wanted: Sequence[Delayed]) -> list[Delayed]:
     """The same tasks, done; their results stay where they are."""
     client = _client()
     if client is None:
-        return [delayed(one, pure=False, traverse=False) for one in dask.compute(*wanted)]
+        return [delayed(one, pure=False, traverse=False) for one in compute(*wanted)]
     futures = client.compute(list(wanted))
     _await(client, futures)
     return [delayed(future) for future in futures]
