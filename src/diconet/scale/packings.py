@@ -326,12 +326,15 @@ class _Core:
 
     @staticmethod
     def merge(parts: list[_Core]) -> _Core:
-        joined = [
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("items", "index", "loss", "apart", "taken")
-        ]
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([getattr(part, name) for part in parts])
+
         return _Core(
-            *joined,
+            joined("items"),
+            joined("index"),
+            joined("loss"),
+            joined("apart"),
+            joined("taken"),
             sum(part.value for part in parts),
             sum(part.weight for part in parts),
             min(part.outside for part in parts),
@@ -363,7 +366,9 @@ def _solved(
     most = Fraction(core.value + exact_sum(taken[:, 0]), 1 << _UNIT) + Fraction(rate) * unused
     hair = Fraction(_HAIR) * (Fraction(core.doubt, 1 << _UNIT) + Fraction(core.largest))
     flipped = most - Fraction(core.outside) + hair
-    return picked, _rounded_up(max(within, math.floor(flipped) if core.whole else flipped))
+    return picked, _rounded_up(
+        max(within, Fraction(math.floor(flipped)) if core.whole else flipped)
+    )
 
 
 def _packed(core: _Core, space: float, model: Any, seed: int | None) -> Packing:

@@ -173,7 +173,7 @@ def _toured(
     xy = part[["x", "y"]].to_numpy()
     if len(part) == 0:
         return _with_runs(part, number, [], np.empty((0, 2), np.int64))
-    order = tsp_in_memory(xy, kicks=kicks, model=model, seed=seed).tour  # type: ignore[union-attr]
+    order = tsp_in_memory(xy, kicks=kicks, model=model, seed=seed).tour
     ends = xy[order]
     middle = (ends + np.roll(ends, -1, axis=0)) / 2
     sides = np.concatenate([middle, -middle], axis=1)
