@@ -83,10 +83,12 @@ def optima(values: Any, weights: Any, capacities: Any) -> list[float]:
     return [float(one[0][optimum_of(one)].sum()) for one in three]
 
 
-def tours(rng: np.random.Generator) -> list[dict[str, Any]]:
+def tours(
+    rng: np.random.Generator, sizes: tuple[int, ...] = (200, 1_000, 5_000)
+) -> list[dict[str, Any]]:
     """Length over the shorter of both; fast-tsp has the CPU time that ours took."""
     records = []
-    for size in (200, 1_000, 5_000):
+    for size in sizes:
         cities = rng.random((size, 2))
         diconet.tsp(cities[:150])
         ours, took = timed(lambda cities=cities: diconet.tsp(cities))

@@ -51,6 +51,7 @@ _HOME = {
     "diconet.problems.solution": ("Solution",),
     "diconet.problems.tsp.solve": ("Tour", "tsp"),
 }
+_OF_ANY_SIZE = ("convex_hull", "kmeans", "knapsack", "tsp")
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
@@ -96,6 +97,8 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE:
         raise AttributeError(f"module 'diconet' has no attribute {name!r}")
     value = getattr(import_module(_MODULE[name]), name)
+    if name in _OF_ANY_SIZE:
+        value = import_module("diconet.problems.beyond").or_beyond_memory(value)
     globals()[name] = value
     return value
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from diconet.cli import cluster
 from diconet.cli.options import add_command, add_own_options, add_task, own_options
 from diconet.cli.show import patience, show
 from diconet.core.files import check_output
@@ -45,6 +46,7 @@ def add(commands: Any, known: Sequence[Problem]) -> None:
         "--out", type=Path, help="write your rows with the answer beside them; - to print them"
     )
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw it: .png, .svg, .pdf")
+    cluster.add_options(parser)
     lines = [
         f"  {one.name:9}{', '.join([one.own_files, *(f'--out {x}' for x in one.own_outputs)])}"
         for one in known
@@ -60,6 +62,9 @@ def _solve(options: argparse.Namespace, _: list[str]) -> None:
         one.name: own.pop(one.name) for one in problem.options if one.writes and one.name in own
     }
     _check_outputs(options, writes)
+    if cluster.is_wanted(options):
+        cluster.solve(options, own)
+        return
     # What is wrong with a file is said before torch is loaded.
     asked = {**own, "columns": options.columns, "decimal": options.decimal}
     sources = [Source.of(file) for file in options.files]

@@ -1,0 +1,242 @@
+"""Beyond memory: hulls, clusters and tours of files on two Dask workers, beside what others do.
+
+    python benchmarks/scale.py                      all that follows, one after the other
+    python benchmarks/scale.py hull                 10^8 points (--points)
+    python benchmarks/scale.py kmeans               5 * 10^7 points, d = 8, k = 100
+    python benchmarks/scale.py kmeans --rivals      the same by dask-ml and MiniBatchKMeans
+    python benchmarks/scale.py tour --workers 1     10^6 cities; then --workers 2
+
+Files are made on the spot in --folder and deleted. dask-ml is not installed with diconet:
+pip install dask-ml. The memory is that of this process and all its children, every 0.2 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+import diconet
+from diconet.scale.cluster import connected
+
+FILES = 8
+D, K = 8, 100
+
+
+class Memory:
+    """The most memory that this process and its children used together, and one of them alone."""
+
+    def __init__(self) -> None:
+        self.total = self.largest = 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+
+    def _watch(self) -> None:
+        me = psutil.Process()
+        while not self.over.wait(0.2):
+            sizes = []
+            for process in [me, *me.children(recursive=True)]:
+                with suppress(psutil.Error):
+                    sizes.append(process.memory_info().rss)
+            self.total = max(self.total, sum(sizes))
+            self.largest = max(self.largest, *sizes)
+
+
+@contextmanager
+def files(folder: Path, points: int, make: Any) -> Iterator[str]:
+    """So many rows in .npy files, made a million at a time."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    try:
+        for number, rows in enumerate(np.diff(np.linspace(0, points, FILES + 1).astype(int))):
+            rng = np.random.default_rng([7, number])
+            width = make(rng, 1).shape[1]
+            file = np.lib.format.open_memmap(
+                place / f"{number}.npy", "w+", np.float64, (int(rows), width)
+            )
+            for start in range(0, int(rows), 10**6):
+                stop = min(start + 10**6, int(rows))
+                file[start:stop] = make(rng, stop - start)
+            file.flush()
+            del file
+        yield str(place / "*.npy")
+    finally:
+        shutil.rmtree(place)
+
+
+def say(**record: Any) -> None:
+    print(json.dumps(record), flush=True)
+
+
+def gigabytes(pattern: str) -> float:
+    return sum(path.stat().st_size for path in Path(pattern).parent.glob("*.npy")) / 1e9
+
+
+def watched(work: Any) -> tuple[Any, dict[str, float]]:
+    memory, start = Memory(), time.perf_counter()
+    answer = work()
+    seconds = time.perf_counter() - start
+    memory.over.set()
+    memory.thread.join()
+    return answer, {
+        "seconds": round(seconds, 2),
+        "total GB": round(memory.total / 1e9, 2),
+        "largest process GB": round(memory.largest / 1e9, 2),
+    }
+
+
+def hull(options: argparse.Namespace) -> None:
+    points = options.points or 10**8
+    with files(options.folder, points, lambda rng, n: rng.standard_normal((n, 2))) as pattern:
+        with connected(options.workers or 2, memory="2GB"):
+            found, spent = watched(lambda: diconet.convex_hull(pattern))
+        say(task="hull", points=points, workers=options.workers or 2,
+            GB=gigabytes(pattern), **spent, corners=len(found.indices),
+            area=found.value)  # fmt: skip
+
+
+def blobs(rng: np.random.Generator, many: int) -> np.ndarray:
+    """A mixture of 300 Gaussians of unequal weights and widths: no 100 clusters fit it well."""
+    own = np.random.default_rng(1)
+    centres, share = own.random((300, D)), own.dirichlet(np.full(300, 2.0))
+    width = own.uniform(0.02, 0.2, 300)
+    which = rng.choice(300, many, p=share)
+    return centres[which] + width[which][:, None] * rng.standard_normal((many, D))
+
+
+def cost(points: np.ndarray, centers: np.ndarray) -> float:
+    from sklearn.metrics import pairwise_distances_argmin_min
+
+    total = 0.0
+    for part in np.array_split(points, max(1, len(points) // 100_000)):
+        total += float(np.square(pairwise_distances_argmin_min(part, centers)[1]).sum())
+    return total
+
+
+def kmeans(options: argparse.Namespace) -> None:
+    points = options.points or 5 * 10**7
+    size = min(points, 10**6)
+    with files(options.folder, points, blobs) as pattern:
+        # Every so many rows of all files, so that the sample is one of the files.
+        parts = [np.load(p, mmap_mode="r") for p in sorted(Path(pattern).parent.glob("*.npy"))]
+        sample = np.concatenate([np.array(part[:: points // size]) for part in parts])[:size]
+        del parts
+        if not options.rivals:
+            ours(options, pattern, points, sample)
+        if options.task and not options.rivals:
+            return
+        by_scikit_learn(sample, points)
+        by_mini_batches(pattern, points, sample)
+        if options.dask_ml:
+            by_dask_ml(options, pattern, points, sample)
+
+
+def ours(options: argparse.Namespace, pattern: str, points: int, sample: np.ndarray) -> None:
+    with connected(options.workers or 2, memory="2GB"):
+        found, spent = watched(lambda: diconet.kmeans(pattern, K, seed=0))
+    say(task="kmeans", by="diconet", points=points, workers=options.workers or 2,
+        GB=gigabytes(pattern), **spent, rounds=found.rounds, cost=found.value,
+        sample_error=found.sample_error, cost_on_sample=cost(sample, found.centers))  # fmt: skip
+
+
+def by_scikit_learn(sample: np.ndarray, points: int) -> None:
+    from sklearn.cluster import KMeans
+
+    for starts in (1, 3):
+        model, spent = watched(lambda s=starts: KMeans(K, n_init=s, random_state=0).fit(sample))
+        say(task="kmeans", by=f"scikit-learn, {starts} starts, on the sample", points=len(sample),
+            **spent, cost_on_sample=cost(sample, model.cluster_centers_))  # fmt: skip
+
+
+def by_mini_batches(pattern: str, points: int, sample: np.ndarray) -> None:
+    from sklearn.cluster import MiniBatchKMeans
+
+    def fit() -> Any:
+        model = MiniBatchKMeans(K, batch_size=10_000, n_init=3, random_state=0)
+        for path in sorted(Path(pattern).parent.glob("*.npy")):
+            rows = np.load(path, mmap_mode="r")
+            for start in range(0, len(rows), 10_000):
+                model.partial_fit(np.array(rows[start : start + 10_000]))
+        return model
+
+    model, spent = watched(fit)
+    say(task="kmeans", by="MiniBatchKMeans", points=points, **spent,
+        cost_on_sample=cost(sample, model.cluster_centers_))  # fmt: skip
+
+
+def by_dask_ml(options: argparse.Namespace, pattern: str, points: int, sample: np.ndarray) -> None:
+    """dask-ml as it comes; what it has not ended after --limit seconds is said to be open."""
+    import dask.array as da
+    from dask_ml.cluster import KMeans
+
+    def out(*_: Any) -> None:
+        raise TimeoutError
+
+    with connected(options.workers or 2, memory="2GB"):
+        paths = sorted(Path(pattern).parent.glob("*.npy"))
+        array = da.concatenate(
+            [da.from_array(np.load(p, mmap_mode="r"), chunks=(500_000, D)) for p in paths]
+        )
+        signal.signal(signal.SIGALRM, out)
+        signal.alarm(options.limit)
+        try:
+            model, spent = watched(lambda: KMeans(K, random_state=0).fit(array))
+        except TimeoutError:
+            say(task="kmeans", by="dask-ml", points=points, seconds=f"over {options.limit}")
+            return
+        finally:
+            signal.alarm(0)
+    say(task="kmeans", by="dask-ml", points=points, workers=options.workers or 2, **spent,
+        rounds=model.n_iter_, cost_on_sample=cost(sample, model.cluster_centers_))  # fmt: skip
+
+
+def tour(options: argparse.Namespace) -> None:
+    points = options.points or 10**6
+    usual = 0.7124 * points**0.5 * (1 + 0.33 / points)
+    with files(options.folder, points, lambda rng, n: rng.random((n, 2))) as pattern:
+        for workers in [options.workers] if options.workers else [1, 2]:
+            with connected(workers, memory="2GB") as client:
+                client.run(_imported)  # what is measured is the work, not Python's start
+                found, spent = watched(lambda: diconet.tsp(pattern, seed=0))
+                order = found.tour.compute()
+            assert np.array_equal(np.sort(order), np.arange(points))
+            say(task="tour", cities=points, workers=workers, cells=found.cells, **spent,
+                length=found.value, ratio=found.value / usual)  # fmt: skip
+
+
+def _imported() -> None:
+    import diconet.scale.tours
+
+    diconet.tsp(np.random.default_rng(0).random((5_000, 2)), kicks=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("task", nargs="?", choices=["hull", "kmeans", "tour"])
+    parser.add_argument("--points", type=int)
+    parser.add_argument("--workers", type=int, default=None)
+    parser.add_argument("--rivals", action="store_true", help="the others instead of ours")
+    parser.add_argument("--no-dask-ml", dest="dask_ml", action="store_false")
+    parser.add_argument("--limit", type=int, default=600, help="seconds that dask-ml gets")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    options = parser.parse_args()
+    os.makedirs(options.folder, exist_ok=True)
+    for task, run in {"hull": hull, "kmeans": kmeans, "tour": tour}.items():
+        if options.task in (None, task):
+            run(options)
+
+
+if __name__ == "__main__":
+    main()

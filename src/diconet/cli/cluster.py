@@ -1,0 +1,87 @@
+"""`diconet solve` with `--workers` or `--scheduler`: an answer from Dask."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from diconet.cli.show import console, show
+from diconet.io.parse import count
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say where Dask runs."""
+    parser.add_argument("--workers", type=count, help="how many local Dask workers share the work")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="the Dask scheduler that does it")
+    parser.add_argument("--memory", help="what a local worker may use, such as 2GB")
+
+
+def is_wanted(options: argparse.Namespace) -> bool:
+    """Whether Dask is to do it."""
+    if options.memory and options.workers is None:
+        raise ValueError(f"--memory must go with --workers; got {options.memory} alone.")
+    if options.workers is not None and options.scheduler:
+        raise ValueError("--workers must not go with --scheduler; got both.")
+    return options.workers is not None or options.scheduler is not None
+
+
+def solve(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
+    """Answers the files that match a pattern; large answers stay in files, never in memory."""
+    if len(options.files) > 1:
+        raise ValueError(f"FILE must be one pattern in quotes on Dask; got {len(options.files)}.")
+    (pattern,) = options.files
+    if options.plot or (options.out and options.out.suffix != ".csv"):
+        raise ValueError("--workers must go with --out in .csv alone, without --plot.")
+    from diconet.scale import check_installed, solver_of
+
+    try:
+        check_installed()
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
+    solver = solver_of(options.task.name)
+    from diconet.scale.cluster import connected, in_words
+
+    how = dict(own) | {"model": options.model, "seed": options.seed}
+    with connected(options.workers, options.scheduler, options.memory or "auto") as client:
+        console(stderr=True).print(in_words(client))
+        start = time.perf_counter()
+        with _bars():
+            solution = solver(pattern, **how)
+        record = {"instance": pattern, **solution.record()}
+        record["seconds"] = time.perf_counter() - start
+        if options.out:
+            _write(options.out, solution)
+    show([record], options.json, f"{options.task.name}: {pattern}")
+
+
+def _write(path: Path, solution: Any) -> None:
+    """The answer as CSV, row by row."""
+    import csv
+
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(solution.rows())
+
+
+@contextmanager
+def _bars() -> Iterator[None]:
+    """A bar for the leaves and one for the merges of every pass."""
+    from rich.progress import MofNCompleteColumn, Progress
+
+    from diconet.scale.work import reporting
+
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        known: dict[str, Any] = {}
+
+        def report(done: Mapping[str, tuple[int, int]]) -> None:
+            for kind, (count, total) in done.items():
+                if kind not in known:
+                    known[kind] = progress.add_task(kind, total=total)
+                progress.update(known[kind], completed=count, total=total)
+
+        with reporting(report):
+            yield

@@ -1,0 +1,131 @@
+"""Hulls of any number of points: corners of each leaf, merged up a tree, proved at every node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diconet.core.model import DiCoNet
+from diconet.problems.hull.certificate import exact_hull
+from diconet.problems.hull.solve import convex_hull as hull_in_memory
+from diconet.problems.solution import Solution
+from diconet.scale.chunks import ROW_BITS, Chunks
+from diconet.scale.work import computed, leaves, merged, offsets_of
+
+_ROUNDING = 1e-14
+"""More than rounding can move a point across an edge, relative to the square of the extent."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LargeHull(Solution):
+    """The hull of `size` points: `indices` of its `corners`, counter-clockwise from the lowest.
+
+    It is exact, whatever the chunks, their order and the number of workers: of equal points the
+    first stands for all, and points on an edge are not corners. `value` is the area.
+    """
+
+    size: int
+    indices: np.ndarray
+    corners: np.ndarray
+    exact: bool = True
+
+    def quality(self) -> str:
+        """The number of corners; they are certainly right."""
+        return f"{len(self.indices)} corners of {self.size} points, exact"
+
+    def record(self) -> dict[str, Any]:
+        """Points, area and corners."""
+        return {
+            "points": self.size,
+            "value": self.value,
+            "corners": len(self.indices),
+            "exact": self.exact,
+            "indices": self.indices.tolist(),
+        }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The corners in order, with their coordinates."""
+        yield "index", "x", "y"
+        for index, corner in zip(self.indices.tolist(), self.corners.tolist(), strict=True):
+            yield index, *corner
+
+
+@dataclass(frozen=True, eq=False)
+class _Corners:
+    """Corners of some leaves, counter-clockwise, their addresses, and the leaves' sizes."""
+
+    points: np.ndarray
+    address: np.ndarray
+    sizes: np.ndarray
+
+
+def convex_hull(
+    points: Any, *, model: str | Path | DiCoNet | None = None, seed: int | None = None
+) -> LargeHull:
+    """The hull of a Dask array or dataframe with columns x, y, or of files that match a pattern.
+
+    At inner nodes the network merges; what it does not get right is repaired in exact
+    arithmetic, so that every node's hull is the hull.
+    """
+    chunks = Chunks.of(points, "points", ("x", "y"))
+    parts = leaves(_leaf, chunks, "hull")
+    found: _Corners = computed(merged(partial(_merge, model=model, seed=seed), parts, "hull"))
+    if len(found.points) == 0:
+        raise ValueError("points must hold at least 1 row; got none.")
+    row = found.address & ((1 << ROW_BITS) - 1)
+    index = offsets_of(found.sizes)[found.address >> ROW_BITS] + row
+    first = int(index.argmin())
+    index, corners = np.roll(index, -first), np.roll(found.points, -first, axis=0)
+    return LargeHull(_area(found.points), (), int(found.sizes.sum()), index, corners, model=model)
+
+
+def _leaf(rows: np.ndarray, number: int) -> _Corners:
+    if rows.shape[1] != 2:
+        raise ValueError(f"points must have 2 columns; got {rows.shape[1]}.")
+    kept = np.flatnonzero(~_deep_inside(rows))
+    corners = kept[exact_hull(rows[kept])]
+    return _Corners(rows[corners], (number << ROW_BITS) + corners, np.array([len(rows)]))
+
+
+def _merge(parts: list[_Corners], model: Any, seed: int | None) -> _Corners:
+    points = np.concatenate([part.points for part in parts])
+    address = np.concatenate([part.address for part in parts])
+    sizes = np.concatenate([part.sizes for part in parts])
+    if len(parts) == 1 or len(points) == 0:
+        return _Corners(points, address, sizes)
+    hull = hull_in_memory(points, repair=True, model=model, seed=seed)
+    assert not isinstance(hull, list)
+    corners = hull.indices
+    # From the leftmost on, so that the area is the same to the last bit.
+    start = np.lexsort((points[corners, 1], points[corners, 0]))[0]
+    corners = np.roll(corners, -int(start))
+    return _Corners(points[corners], address[corners], sizes)
+
+
+def _deep_inside(points: np.ndarray) -> np.ndarray:
+    """Points certainly inside the polygon of those farthest in eight directions."""
+    if len(points) < 9:
+        return np.zeros(len(points), dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore"):
+        x, y = points[:, 0], points[:, 1]
+        ways = (x, x + y, y, y - x)
+        ends = [int(way.argmax()) for way in ways] + [int(way.argmin()) for way in ways]
+        x, y = x - points[ends[0], 0], y - points[ends[0], 1]
+        inside = np.ones(len(points), dtype=bool)
+        extent = max(float(np.ptp(x)), float(np.ptp(y)))
+        for a, b in zip(ends, [*ends[1:], ends[0]], strict=True):
+            if (points[a] != points[b]).any():
+                along = (x[b] - x[a]) * (y - y[a])
+                along -= (y[b] - y[a]) * (x - x[a])
+                inside &= along > _ROUNDING * extent * extent
+    return inside
+
+
+def _area(polygon: np.ndarray) -> float:
+    x, y = (polygon - polygon[0]).T
+    return abs(float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))) / 2

@@ -1,0 +1,400 @@
+"""Knapsacks of any number of items: all but a core are decided by a rate, which passes find.
+
+The *rate* is what a unit of room is worth. What an item *loses* by being on the wrong side is its
+value less its weight times the rate. Items that lose most are decided; the core, those that lose
+least, goes up the tree and is solved. If no answer that flips an item outside the core can be
+better (its loss is more than the gap that is left), the answer is proven optimal. All sums are
+exact, so no order of chunks can change anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from diconet.core.model import DiCoNet
+from diconet.problems.inputs import check_amount
+from diconet.problems.knapsack.solve import Packing
+from diconet.problems.knapsack.solve import knapsack as knapsack_in_memory
+from diconet.problems.solution import Solution
+from diconet.scale.chunks import Chunks
+from diconet.scale.work import computed, in_order, leaves, merged, offsets_of
+
+CORE = 4_096
+"""How many items go up the tree at most."""
+
+_DIGIT = 16
+_UNIT = 1_126  # doubles are whole multiples of two to the power of minus this
+_HAIR = 2.0**-50
+_SUM_BITS = 52
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LargePacking(Solution):
+    """A choice among `size` items: `taken` says for each, in their order, whether it is in.
+
+    `taken` is a Dask array, worked out when asked for, and `chosen` the indices of what is taken.
+    `bound` is a value that no choice can exceed.
+    """
+
+    size: int
+    taken: da.Array
+    weight: float
+    capacity: float
+    bound: float
+    core: int
+
+    @property
+    def chosen(self) -> da.Array:
+        """The indices of the items that are taken, in order."""
+        return da.flatnonzero(self.taken)
+
+    @property
+    def gap(self) -> float:
+        """How much better, relative to this, the best choice could be; 0 if this is proven it."""
+        if self.bound <= self.value:
+            return 0.0
+        return self.bound / self.value - 1 if self.value > 0 else math.inf
+
+    def quality(self) -> str:
+        """How near to the best choice it certainly is."""
+        if self.gap == 0:
+            return f"{self.size} items, proven optimal"
+        return f"{self.size} items, at most {100 * self.gap:.3g}% below the best"
+
+    def record(self) -> dict[str, Any]:
+        """Items, value, weight, capacity and what is proven; the choice is not gathered."""
+        return {
+            "items": self.size,
+            "value": self.value,
+            "weight": self.weight,
+            "capacity": self.capacity,
+            "bound": self.bound,
+            "gap": self.gap if math.isfinite(self.gap) else None,
+        }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The chosen items, a chunk at a time."""
+        yield ("index",)
+        start = 0
+        for block in self.taken.blocks:
+            taken = block.compute()
+            yield from ((start + int(i),) for i in np.flatnonzero(taken))
+            start += len(taken)
+
+
+def knapsack(
+    values: Any,
+    weights: Any = None,
+    capacity: float = 0.0,
+    *,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+) -> LargePacking:
+    """What to take of the items in two Dask columns, or in one table with columns value, weight.
+
+    The table may be a Dask dataframe, an array of two columns or a pattern of files; `weights` is
+    None then. Numbers count as they are in float64.
+    """
+    table = values if weights is None else _beside(values, weights)
+    chunks = Chunks.of(table, "items", ("value", "weight"))
+    room = exact_sum(np.array([check_amount(capacity, "capacity")]))
+    census: _Census = computed(
+        merged(_Census.merge, leaves(_census, chunks, "items", room), "items")
+    )
+    offsets = offsets_of(census.sizes)
+    end = _Break(-1) if census.weight <= room else _break(chunks, census, room, offsets)
+    parts = leaves(_Core.of, chunks, "core", room, end, offsets)
+    core: _Core = computed(merged(_Core.merge, parts, "core"))
+    picked, bound = _solved(core, room, end.rate, model, seed)
+    total = core.value + exact_sum(core.items[picked, 0])
+    weight = core.weight + exact_sum(core.items[picked, 1])
+    decided = core.index, picked
+    taken = leaves(_taken, chunks, "taken", room, end, offsets, decided)
+    return LargePacking(
+        _as_float(total), (), int(census.sizes.sum()), in_order(taken, census.sizes, bool),
+        _as_float(weight), float(capacity), max(bound, _as_float(total)), len(core.index),
+        model=model,
+    )  # fmt: skip
+
+
+def _beside(values: Any, weights: Any) -> da.Array:
+    """Two columns as one array."""
+    both = [x.to_dask_array() if hasattr(x, "to_dask_array") else x for x in (values, weights)]
+    if not all(isinstance(x, da.Array) and x.ndim == 1 for x in both):
+        raise ValueError("values and weights must both be Dask columns, or weights None.")
+    if len({x.numblocks for x in both}) > 1:
+        both = [both[0], both[1].rechunk(both[0].chunks)]
+    return da.stack(both, axis=1, allow_unknown_chunksizes=True)
+
+
+def exact_sum(numbers: np.ndarray) -> int:
+    """The sum of doubles without any rounding, in units of which all doubles are multiples."""
+    mantissa, exponent = np.frexp(numbers)
+    digits = np.ldexp(mantissa, 53).astype(np.int64)
+    total = 0
+    for power in np.unique(exponent).tolist():
+        some = digits[exponent == power]
+        whole = (int((some >> 26).sum()) << 26) + int((some & (2**26 - 1)).sum())
+        total += whole << (power - 53 + _UNIT)
+    return total
+
+
+def _as_float(total: int) -> float:
+    return float(Fraction(total, 1 << _UNIT))
+
+
+def _useful(rows: np.ndarray, room: int) -> np.ndarray:
+    """Items of some value and weight that fit on their own."""
+    return (rows[:, 0] > 0) & (rows[:, 1] > 0) & (rows[:, 1] <= _as_float(room))
+
+
+def _rate_bits(rows: np.ndarray) -> np.ndarray:
+    """Value per weight as a whole number in the same order: the bits of the double."""
+    with np.errstate(over="ignore"):
+        return (rows[:, 0] / rows[:, 1]).view(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Census:
+    """Sizes of leaves, and the weight of all useful items."""
+
+    sizes: np.ndarray
+    weight: int
+
+    @staticmethod
+    def merge(parts: list[_Census]) -> _Census:
+        sizes = np.concatenate([part.sizes for part in parts])
+        return _Census(sizes, sum(part.weight for part in parts))
+
+
+def _census(rows: np.ndarray, number: int, room: int) -> _Census:
+    if rows.shape[1] != 2:
+        raise ValueError(f"items must have 2 columns, value and weight; got {rows.shape[1]}.")
+    if (rows[:, 1] < 0).any():
+        row = int(np.flatnonzero(rows[:, 1] < 0)[0])
+        raise ValueError(
+            f"weights must be at least 0; got {rows[row, 1]} in row {row} of leaf {number}."
+        )
+    return _Census(np.array([len(rows)]), exact_sum(rows[_useful(rows, room), 1]))
+
+
+@dataclass(frozen=True)
+class _Break:
+    """Where the room ends, in falling order of rate: items of a higher rate than this are taken.
+
+    Of those at this very rate (its bits), the ones with an index below `cut`.
+    """
+
+    bits: int
+    cut: int = 0
+
+    @property
+    def rate(self) -> float:
+        """What a unit of room is worth."""
+        return float(np.array(self.bits).view(np.float64)) if self.bits > 0 else 0.0
+
+    def is_before(self, bits: np.ndarray, index: np.ndarray) -> np.ndarray:
+        return (bits > self.bits) | ((bits == self.bits) & (index < self.cut))
+
+    def losses(self, rows: np.ndarray, bits: np.ndarray) -> np.ndarray:
+        """What items lose on the wrong side; where all fit, all that there is."""
+        if self.bits < 0:
+            return np.full(len(rows), np.inf)
+        return np.where(bits == self.bits, 0.0, np.abs(rows[:, 0] - self.rate * rows[:, 1]))
+
+
+def _break(chunks: Chunks, census: _Census, room: int, offsets: np.ndarray) -> _Break:
+    """Found digit by digit, from histograms of weight over rates, and over places if rates tie."""
+    unit = census.weight.bit_length() - _SUM_BITS
+    limit, above = room >> unit, 0.0
+
+    def digit(how: Any, *where: Any) -> tuple[int, int]:
+        """The digit at which the room ends, and how many items have it."""
+        nonlocal above
+        parts = leaves(_histogram, chunks, "rates", room, offsets, unit, how, *where)
+        weight, count = computed(merged(_added, parts, "rates"))
+        down = np.cumsum(weight) + above
+        place = min(int(np.searchsorted(down, limit, side="right")), len(weight) - 1)
+        above = float(down[place - 1]) if place else above
+        return place, int(count[place])
+
+    prefix, shift, many = 0, 64, CORE
+    while shift > 0 and many > CORE // 4:
+        shift -= _DIGIT
+        place, many = digit(_rate_digit, prefix, shift)
+        prefix = (prefix << _DIGIT) + 2**_DIGIT - 1 - place
+    least = ((prefix + 1) << shift) - 1
+    cut, step = 0, int(census.sizes.sum())
+    while many > CORE // 4 and step > 1:
+        step = -(-step // 2**_DIGIT)
+        place, many = digit(_place_digit, least, cut, step)
+        cut += place * step
+    return _Break(least, cut)
+
+
+def _rate_digit(bits: np.ndarray, index: np.ndarray, prefix: int, shift: int) -> Any:
+    """Which items have this prefix, and the next digit of each, counted from the highest."""
+    here = bits >> (shift + _DIGIT) == prefix if shift + _DIGIT < 64 else np.full(len(bits), True)
+    return here, 2**_DIGIT - 1 - ((bits[here] >> shift) & (2**_DIGIT - 1))
+
+
+def _place_digit(bits: np.ndarray, index: np.ndarray, least: int, cut: int, step: int) -> Any:
+    """Which items are at this rate and in this range of places, and in which part of it."""
+    digit = (index - cut) // step
+    here = (bits == least) & (digit >= 0) & (digit < 2**_DIGIT)
+    return here, digit[here]
+
+
+def _histogram(
+    rows: np.ndarray, number: int, room: int, offsets: np.ndarray, unit: int, how: Any, *where: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weight, rounded down to whole units, and number of items per digit."""
+    place = np.flatnonzero(_useful(rows, room))
+    rows = rows[place]
+    here, digit = how(_rate_bits(rows), offsets[number] + place, *where)
+    whole = np.floor(np.ldexp(rows[here, 1], _UNIT - unit))
+    many = 2**_DIGIT
+    return np.bincount(digit, whole, minlength=many), np.bincount(digit, minlength=many)
+
+
+def _added(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    return sum(w for w, _ in parts), sum(c for _, c in parts)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class _Core:
+    """The items that lose least on the wrong side, and what is taken of all others.
+
+    `apart` says how far an item's place is from the break. `outside` is the least that one of the
+    others loses, `doubt` the value of items whose rate is so near that rounding may have put them
+    on the wrong side, `largest` the largest value, `whole` if all values are whole numbers.
+    """
+
+    items: np.ndarray
+    index: np.ndarray
+    loss: np.ndarray
+    apart: np.ndarray
+    taken: np.ndarray
+    value: int
+    weight: int
+    outside: float
+    doubt: int
+    largest: float
+    whole: bool
+
+    @classmethod
+    def of(
+        cls, rows: np.ndarray, number: int, room: int, end: _Break, offsets: np.ndarray
+    ) -> _Core:
+        free = exact_sum(rows[(rows[:, 0] > 0) & (rows[:, 1] == 0), 0])
+        place = np.flatnonzero(_useful(rows, room))
+        rows, index = rows[place], offsets[number] + place
+        bits, away = _rate_bits(rows), index - end.cut
+        apart = np.where(away < 0, -2 * away - 1, 2 * away)
+        losses, before = end.losses(rows, bits), end.is_before(bits, index)
+        doubt, largest = exact_sum(rows[bits == end.bits, 0]), float(rows[:, 0].max(initial=0))
+        whole = bool((rows[:, 0] == np.floor(rows[:, 0])).all())
+        return cls(
+            rows, index, losses, apart, before, free, 0, np.inf, doubt, largest, whole
+        ).smaller()
+
+    def smaller(self) -> _Core:
+        """At most as many items as a core has; the others are decided."""
+        keep = np.isfinite(self.loss)
+        if keep.sum() > CORE:
+            last = np.partition(self.loss, CORE - 1)[CORE - 1]
+            keep = self.loss < last
+            equal = np.flatnonzero(self.loss == last)
+            equal = equal[np.argsort(self.apart[equal], kind="stable")]
+            keep[equal[: CORE - int(keep.sum())]] = True
+        decided = self.items[~keep & self.taken]
+        return _Core(
+            self.items[keep], self.index[keep], self.loss[keep], self.apart[keep],
+            self.taken[keep],
+            self.value + exact_sum(decided[:, 0]), self.weight + exact_sum(decided[:, 1]),
+            min(self.outside, float(self.loss[~keep].min(initial=np.inf))),
+            self.doubt, self.largest, self.whole,
+        )  # fmt: skip
+
+    @staticmethod
+    def merge(parts: list[_Core]) -> _Core:
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return _Core(
+            joined("items"),
+            joined("index"),
+            joined("loss"),
+            joined("apart"),
+            joined("taken"),
+            sum(part.value for part in parts),
+            sum(part.weight for part in parts),
+            min(part.outside for part in parts),
+            sum(part.doubt for part in parts),
+            max(part.largest for part in parts),
+            all(part.whole for part in parts),
+        ).smaller()
+
+
+def _solved(
+    core: _Core, room: int, rate: float, model: Any, seed: int | None
+) -> tuple[np.ndarray, float]:
+    """Which of the core to take, and what no choice of all items is worth more than."""
+    if len(core.index) == 0:
+        return np.zeros(0, dtype=bool), _as_float(core.value)
+    left = Fraction(room - core.weight, 1 << _UNIT)
+    space = _rounded_up(left)
+    found = best = _packed(core, space, model, seed)
+    if exact_sum(core.items[best.chosen, 1]) > room - core.weight:
+        found = _packed(core, float(np.nextafter(space, 0)), model, seed)
+    picked = np.zeros(len(core.index), dtype=bool)
+    picked[found.chosen] = True
+    within = Fraction(core.value, 1 << _UNIT) + Fraction(best.bound)
+    if math.isinf(core.outside):
+        return picked, _rounded_up(within)
+    # Flipping an item outside the core costs at least what that loses, of what rates allow.
+    taken = core.items[core.taken]
+    unused = left - Fraction(exact_sum(taken[:, 1]), 1 << _UNIT)
+    most = Fraction(core.value + exact_sum(taken[:, 0]), 1 << _UNIT) + Fraction(rate) * unused
+    hair = Fraction(_HAIR) * (Fraction(core.doubt, 1 << _UNIT) + Fraction(core.largest))
+    flipped = most - Fraction(core.outside) + hair
+    return picked, _rounded_up(
+        max(within, Fraction(math.floor(flipped)) if core.whole else flipped)
+    )
+
+
+def _packed(core: _Core, space: float, model: Any, seed: int | None) -> Packing:
+    found = knapsack_in_memory(core.items[:, 0], core.items[:, 1], space, model=model, seed=seed)
+    assert not isinstance(found, list)
+    return found
+
+
+def _rounded_up(number: Fraction) -> float:
+    near = float(number)
+    return near if Fraction(near) >= number else float(np.nextafter(near, np.inf))
+
+
+def _taken(
+    rows: np.ndarray,
+    number: int,
+    room: int,
+    end: _Break,
+    offsets: np.ndarray,
+    decided: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    useful = np.flatnonzero(_useful(rows, room))
+    taken = (rows[:, 0] > 0) & (rows[:, 1] == 0)
+    taken[useful] = end.is_before(_rate_bits(rows[useful]), offsets[number] + useful)
+    index, picked = decided
+    place = index - offsets[number]
+    here = (place >= 0) & (place < len(rows))
+    taken[place[here]] = picked[here]
+    return taken

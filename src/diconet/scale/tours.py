@@ -1,0 +1,301 @@
+"""Tours of any number of cities: cells of the plane are leaves, then windows across their seams.
+
+Cuts found on a sample divide the plane, one shuffle by Dask brings each cell together, and
+`diconet.tsp` makes a round trip of each. What goes up is where these can be opened near the edge of
+their cells; one task joins them. A second division, turned against the first, then brings the seams
+inside cells, where the search repairs them while the rest of the tour stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from dask.delayed import Delayed, delayed
+
+from diconet.core.model import DiCoNet
+from diconet.problems.inputs import check_amount, check_seed
+from diconet.problems.solution import Solution
+from diconet.problems.tsp.search.metric import Metric
+from diconet.problems.tsp.search.near_lists import candidate_lists
+from diconet.problems.tsp.search.parts import search_part
+from diconet.problems.tsp.solve import tsp as tsp_in_memory
+from diconet.scale.chunks import Chunks
+from diconet.scale.division import Division
+from diconet.scale.links import Places, Runs, linked
+from diconet.scale.work import computed, in_order, kept, leaves, merged, offsets_of
+
+CELL = 32_768
+"""Cities of a cell, at most, as far as the sample knows."""
+
+_SAMPLE = 2**20
+_OPEN = 32  # edges near each side of a cell where its round trip can be opened
+_KICKS, _SEAM_KICKS = 4.0, 10.0  # per city
+_ANGLE = math.pi / 5
+_STRIP = 4  # how many neighbours away from a seam cities are searched again
+_PART = 3_000
+_WALK = 20
+_HAIR = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LargeTour(Solution):
+    """A round trip through `size` cities that starts at city 0; `value` is its length.
+
+    `tour` holds the cities in the order of the trip, as a Dask array.
+    """
+
+    size: int
+    tour: da.Array
+    cells: int
+
+    def quality(self) -> str:
+        """The number of cities, and its length against that of many random cities."""
+        return f"{self.size} cities in {self.cells} cells"
+
+    def record(self) -> dict[str, Any]:
+        """Cities, length and cells; the tour is not gathered."""
+        return {"cities": self.size, "value": self.value, "cells": self.cells}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The cities in order, a piece at a time."""
+        yield ("city",)
+        for block in self.tour.blocks:
+            yield from ((city,) for city in block.compute().tolist())
+
+
+def tsp(
+    cities: Any,
+    *,
+    kicks: float = _KICKS,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    cell: int = CELL,
+) -> LargeTour:
+    """A short round trip through a Dask array or dataframe with columns x, y, or files of them.
+
+    `kicks` is how long cells are searched, per city, and `cell` how many cities they have at most.
+    The same chunks and seed give the same tour, on any number of workers.
+    """
+    check_amount(kicks, "kicks")
+    seed = check_seed(seed)
+    chunks = Chunks.of(cities, "cities", ("x", "y"))
+    share = max(64, _SAMPLE // max(1, len(chunks)))
+    census: _Census = computed(
+        merged(_Census.merge, leaves(_census, chunks, "cities", share), "cities")
+    )
+    size = int(census.sizes.sum())
+    if size == 0:
+        raise ValueError("cities must hold at least 1 row; got none.")
+    levels = max(0, math.ceil(math.log2(size / cell)))
+    divisions = [
+        Division.of(census.sample, census.weights, levels, angle) for angle in (0.0, _ANGLE)
+    ]
+    offsets = offsets_of(census.sizes)
+    frames = leaves(_frame, chunks, "cells", divisions[0], offsets)
+    toured = [
+        delayed(_toured, nout=2, pure=False)(part, number, kicks, model, seed)
+        for number, part in enumerate(_shuffled(frames, len(divisions[0]), _COLUMNS).to_delayed())
+    ]
+    frames, places = _placed(toured, divisions[1])
+    if levels:
+        repaired = [
+            delayed(_repaired, nout=2, pure=False)(part, number, size, seed or 0)
+            for number, part in enumerate(
+                _shuffled(frames, len(divisions[1]), _PLACED).to_delayed()
+            )
+        ]
+        frames, places = _placed(repaired, None)
+    start = delayed(_start, pure=False)([delayed(_place_of_first, pure=False)(f) for f in frames])
+    step = -(-size // len(frames))
+    moved = [delayed(_by_piece, pure=False)(frame, size, start, step) for frame in frames]
+    pieces = _shuffled(moved, -(-size // step), _PLACED).to_delayed()
+    ordered = [delayed(_ids, pure=False)(piece) for piece in pieces]
+    *ordered, length = kept([*ordered, places.length])
+    sizes = [min(step, size - step * i) for i in range(len(ordered))]
+    tour = in_order(ordered, sizes, np.int64)
+    return LargeTour(computed(length), (), size, tour, len(divisions[0]), model=model)
+
+
+@dataclass(frozen=True, eq=False)
+class _Census:
+    """Sizes of leaves, and a sample with how many cities each of its points stands for."""
+
+    sizes: np.ndarray
+    sample: np.ndarray
+    weights: np.ndarray
+
+    @staticmethod
+    def merge(parts: list[_Census]) -> _Census:
+        names = ("sizes", "sample", "weights")
+        return _Census(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+
+def _census(rows: np.ndarray, number: int, share: int) -> _Census:
+    if rows.shape[1] != 2:
+        raise ValueError(f"cities must have 2 columns; got {rows.shape[1]}.")
+    step = max(1, len(rows) // share)
+    sample = rows[np.random.default_rng(number).permutation(len(rows))[: len(rows) // step]]
+    weights = np.full(len(sample), len(rows) / max(1, len(sample)))
+    return _Census(np.array([len(rows)]), sample, weights)
+
+
+_COLUMNS = {"id": np.int64, "x": np.float64, "y": np.float64, "cell": np.int64}
+_PLACED = _COLUMNS | {"place": np.int64, "old": np.int64}
+
+
+def _frame(rows: np.ndarray, number: int, division: Division, offsets: np.ndarray) -> pd.DataFrame:
+    index = offsets[number] + np.arange(len(rows))
+    return pd.DataFrame(
+        {"id": index, "x": rows[:, 0], "y": rows[:, 1], "cell": division.cells(rows)}
+    )
+
+
+def _shuffled(frames: Sequence[Delayed], cells: int, columns: dict[str, Any]) -> dd.DataFrame:
+    """The rows of each cell together, a partition each."""
+    meta = pd.DataFrame({name: np.empty(0, kind) for name, kind in columns.items()})
+    frame = dd.from_delayed(list(frames), meta=meta, verify_meta=False)
+    return frame.set_index("cell", divisions=list(range(cells + 1)), shuffle_method="tasks")
+
+
+def _toured(
+    part: pd.DataFrame, number: int, kicks: float, model: Any, seed: int | None
+) -> tuple[pd.DataFrame, Runs]:
+    """A cell's cities in the order of a round trip, cut into runs near the edge of the cell."""
+    part = part.sort_values("id", kind="stable").reset_index(drop=True)
+    xy = part[["x", "y"]].to_numpy()
+    if len(part) == 0:
+        return _with_runs(part, number, [], np.empty((0, 2), np.int64))
+    order = tsp_in_memory(xy, kicks=kicks, model=model, seed=seed).tour
+    ends = xy[order]
+    middle = (ends + np.roll(ends, -1, axis=0)) / 2
+    sides = np.concatenate([middle, -middle], axis=1)
+    cuts = np.unique(np.argsort(sides, axis=0, kind="stable")[:_OPEN])
+    order = np.roll(order, -int(cuts[0]) - 1)
+    many = np.diff(np.append(cuts, cuts[0] + len(order)))
+    edge = (number << 32) + np.arange(len(cuts))
+    edges = np.column_stack([edge, np.roll(edge, -1)])
+    stops = np.cumsum(many)
+    runs = [order[stop - size : stop] for stop, size in zip(stops, many, strict=True)]
+    return _with_runs(part, number, runs, edges)
+
+
+def _with_runs(
+    part: pd.DataFrame, number: int, runs: list[np.ndarray], edges: np.ndarray
+) -> tuple[pd.DataFrame, Runs]:
+    """The cell in the order of its runs, and what goes up of them."""
+    order = np.concatenate([np.empty(0, np.int64), *runs])
+    part = part.iloc[order].assign(old=number)
+    xy = part[["x", "y"]].to_numpy()
+    many = np.array([len(run) for run in runs], dtype=np.int64)
+    last = np.cumsum(many) - 1
+    ends = np.stack([xy[last - many + 1], xy[last]], axis=1)
+    steps = np.hypot(*np.diff(xy, axis=0).T)
+    steps[last[:-1]] = 0.0
+    cells = np.full(len(runs), number, dtype=np.int64)
+    return part, Runs(edges, ends, many, cells, float(steps.sum()))
+
+
+def _placed(cells: Sequence[Delayed], division: Division | None) -> tuple[list[Delayed], Delayed]:
+    """All cells with the places of their cities on one round trip."""
+    runs = [summary for _, summary in cells]
+    places = delayed(linked, pure=False)(merged(Runs.merge, runs, "tour"))
+    place = delayed(_place, pure=False)
+    return [
+        place(part, own, number, places, division) for number, (part, own) in enumerate(cells)
+    ], places
+
+
+def _place(
+    part: pd.DataFrame, runs: Runs, number: int, places: Places, division: Division | None
+) -> pd.DataFrame:
+    cells = 0 if division is None else division.cells(part[["x", "y"]].to_numpy())
+    return part.assign(cell=cells, place=places.of_cell(number, runs.many))[list(_PLACED)]
+
+
+def _repaired(part: pd.DataFrame, number: int, size: int, seed: int) -> tuple[pd.DataFrame, Runs]:
+    """A cell's runs after a search along the seams within it; ways outside it stay."""
+    if len(part) == 0:
+        return _with_runs(part.reset_index(drop=True), number, [], np.empty((0, 2), np.int64))
+    part = part.sort_values("place", kind="stable").reset_index(drop=True)
+    place = part["place"].to_numpy()
+    gap = np.flatnonzero(np.roll(place, -1) != (place + 1) % size)
+    gap = gap if len(gap) else np.array([len(place) - 1])  # all of the tour
+    shift = int(gap[0]) + 1
+    part = part.iloc[np.roll(np.arange(len(part)), -shift)].reset_index(drop=True)
+    place = np.roll(place, -shift)
+    last = np.append(gap[1:], gap[0] + len(place)) - shift
+    # Between runs stands one number beyond the cities for each way outside, which the search moves
+    # as it is. In the end, the two cities beside it are still those that it led from and to.
+    path = np.insert(np.arange(len(place)), last + 1, len(place) + np.arange(len(last)))
+    path = _searched(part, path.astype(np.int32), seed + number).astype(np.int64)
+    way = path >= len(place)
+    path = np.roll(path, -int(np.flatnonzero(way)[0]) - 1)
+    at = np.flatnonzero(path >= len(place))
+    runs = [run[run < len(place)] for run in np.split(path, at)[: len(at)]]
+    after = path[at] - len(place)
+    before, first, final = np.roll(after, 1), [run[0] for run in runs], [run[-1] for run in runs]
+    edges = np.column_stack(
+        [
+            np.where(first == last[before], place[first], (place[first] - 1) % size),
+            np.where(final == last[after], place[final], (place[final] - 1) % size),
+        ]
+    )
+    if len(place) == 1:
+        edges[0, 0] = (place[0] - 1) % size
+    return _with_runs(part, number, runs, edges)
+
+
+def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
+    """The path with the cities near old seams searched, in parts; numbers beyond cities stay."""
+    xy, old = part[["x", "y"]].to_numpy(), part["old"].to_numpy()
+    near = candidate_lists(xy)
+    if near.shape[1] == 0:
+        return path
+    there = np.where(near >= 0, near, np.arange(len(near))[:, None])
+    strip = (old[there] != old[:, None]).any(1)
+    for _ in range(_STRIP):
+        strip = strip | strip[there].any(1)
+    members = np.flatnonzero(strip).astype(np.int32)
+    if len(members) == 0:
+        return path
+    levels = max(0, math.ceil(math.log2(len(members) / _PART)))
+    group = Division.of(xy[members], np.ones(len(members)), levels).cells(xy[members])
+    pos = np.empty(len(path), dtype=np.int32)
+    pos[path] = np.arange(len(path))
+    strand, local = np.zeros(len(path), np.int32), np.full(len(path), -1, np.int32)
+    metric, tiny = Metric.of(xy), _HAIR * float(np.ptp(xy, axis=0).max())
+    for number in range(2**levels):
+        mine = members[group == number]
+        kicks, lucky = int(_SEAM_KICKS * len(mine)), np.uint64((seed * 1009 + number) | 1)
+        search_part(
+            metric.xy, metric.code, near, path, pos, strand, local, mine, True, kicks, _WALK,
+            tiny, lucky,
+        )  # fmt: skip
+    return path
+
+
+def _place_of_first(part: pd.DataFrame) -> int | None:
+    found = part["place"].to_numpy()[part["id"].to_numpy() == 0]
+    return int(found[0]) if len(found) else None
+
+
+def _start(places: list[int | None]) -> int:
+    """Where city 0 is on the tour: one cell knows."""
+    return next(place for place in places if place is not None)
+
+
+def _by_piece(part: pd.DataFrame, size: int, start: int, step: int) -> pd.DataFrame:
+    place = (part["place"].to_numpy() - start) % size
+    return part.assign(place=place, cell=place // step)
+
+
+def _ids(part: pd.DataFrame) -> np.ndarray:
+    return part.sort_values("place", kind="stable")["id"].to_numpy()

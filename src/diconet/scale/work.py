@@ -1,0 +1,180 @@
+"""Work on chunks: a task per leaf, a tree of merges over them, and waiting for it.
+
+Every task is a pure function of its inputs, so Dask does again what a lost worker had done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+from uuid import uuid4
+
+import dask.array as da
+import numpy as np
+from dask.base import compute
+from dask.delayed import Delayed, delayed
+
+from diconet.scale.chunks import Chunks, read
+
+SPLIT_EVERY = 8
+"""How many partial answers a merge takes."""
+
+PATIENCE = 30.0
+"""Seconds without any worker after which nobody waits for one."""
+
+POLL = 0.25
+"""Seconds between two looks at the cluster."""
+
+Report = Callable[[dict[str, tuple[int, int]]], None]
+"""Told now and then, per kind of task, how many are done and how many there are."""
+
+_report: ContextVar[Report | None] = ContextVar("report", default=None)
+
+
+@contextmanager
+def reporting(report: Report) -> Iterator[None]:
+    """Tells `report` how far work is, while the block runs on a cluster."""
+    token = _report.set(report)
+    try:
+        yield
+    finally:
+        _report.reset(token)
+
+
+def leaves(work: Callable[..., Any], chunks: Chunks, name: str, *shared: Any) -> list[Delayed]:
+    """`work(rows, number, *shared)` for the rows of every leaf."""
+    group = f"{name} leaves-{uuid4().hex}"
+    common = delayed(shared, pure=False, traverse=False)
+    return [
+        delayed(_on_rows, pure=False)(
+            work,
+            [chunk.source for chunk in leaf],
+            [chunk.name for chunk in leaf],
+            chunks.what,
+            number,
+            common,
+            dask_key_name=(group, number),
+        )
+        for number, leaf in enumerate(chunks.leaves)
+    ]
+
+
+def _on_rows(
+    work: Callable[..., Any], sources: list[Any], names: list[str], what: str, number: int,
+    shared: tuple[Any, ...],
+) -> Any:  # fmt: skip
+    return work(read(sources, names, what), number, *shared)
+
+
+def merged(merge: Callable[[list[Any]], Any], parts: Sequence[Delayed], name: str) -> Delayed:
+    """One answer from many: `merge` on groups of neighbours, and again on what comes of them."""
+    group, number, level = f"{name} merges-{uuid4().hex}", 0, list(parts)
+    task = delayed(merge, pure=False)
+    while number == 0 or len(level) > 1:
+        above = []
+        for start in range(0, len(level), SPLIT_EVERY):
+            several = level[start : start + SPLIT_EVERY]
+            above.append(task(several, dask_key_name=(group, number)))
+            number += 1
+        level = above
+    return level[0]
+
+
+def in_order(parts: Sequence[Delayed], sizes: Sequence[int] | np.ndarray, dtype: Any) -> da.Array:
+    """A Dask array of one column from its pieces, each computed when it is asked for."""
+    pieces = [
+        da.from_delayed(part, (int(size),), dtype=dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return da.concatenate(pieces) if pieces else da.zeros(0, dtype=dtype)
+
+
+def computed(wanted: Delayed) -> Any:
+    """The result of a task: on the current Dask client, or in this process where there is none."""
+    client = _client()
+    if client is None:
+        return compute(wanted)[0]
+    future = client.compute(wanted)
+    _await(client, [future])
+    return future.result()
+
+
+def kept(wanted: Sequence[Delayed]) -> list[Delayed]:
+    """The same tasks, done; their results stay where they are."""
+    client = _client()
+    if client is None:
+        return [delayed(one, pure=False, traverse=False) for one in compute(*wanted)]
+    futures = client.compute(list(wanted))
+    _await(client, futures)
+    return [delayed(future) for future in futures]
+
+
+def _client() -> Any:
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _await(client: Any, futures: list[Any]) -> None:
+    """Waits for futures, unless the cluster can no longer give them; raises what they raised."""
+    from distributed import KilledWorker
+
+    try:
+        _wait_while_alive(client, futures)
+        for future in futures:
+            if future.status != "finished":
+                future.result()
+    except KilledWorker as error:
+        raise ConnectionError(
+            f"a task was lost with {error.allowed_failures + 1} workers, one after the other:"
+            " give workers more memory, or data in smaller chunks."
+        ) from None
+
+
+def _wait_while_alive(client: Any, futures: list[Any]) -> None:
+    from distributed import wait
+
+    report, alone_since = _report.get(), None
+    while not all(future.done() for future in futures):
+        with suppress(TimeoutError):
+            wait(futures, timeout=POLL)
+        if any(future.status == "error" for future in futures):
+            return
+        if client.status != "running":
+            raise ConnectionError("the scheduler is gone; start it and call again.")
+        if report is not None:
+            report(client.run_on_scheduler(_progress))
+        if client.nthreads():
+            alone_since = None
+        elif alone_since is None:
+            alone_since = time.monotonic()
+        elif time.monotonic() - alone_since > PATIENCE:
+            client.cancel(futures, force=True)
+            raise ConnectionError(
+                f"no worker is left at {client.scheduler.address}; start some and call again."
+            )
+
+
+def _progress(dask_scheduler: Any) -> dict[str, tuple[int, int]]:
+    """Tasks done and tasks in all, per kind of leaf or merge."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, group in dask_scheduler.task_groups.items():
+        kind = name.partition("-")[0]
+        if kind.endswith((" leaves", " merges")):
+            states = group.states
+            before = found.get(kind, (0, 0))
+            total = sum(states.values())
+            left = sum(states[s] for s in ("waiting", "queued", "no-worker", "processing"))
+            found[kind] = (before[0] + total - left, before[1] + total)
+    return found
+
+
+def offsets_of(sizes: np.ndarray) -> np.ndarray:
+    """The first row of each leaf among all rows."""
+    return np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
