@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from diconet.cli import main
 from diconet.io.names import ENDINGS
 from diconet.io.read import read_tables
 from diconet.io.source import Source
+from diconet.io.tables import Table
 from diconet.io.write import table_bytes
 from tests.tiny import save_networks
 
@@ -305,3 +307,35 @@ def test_the_pandas_index_is_kept() -> None:
         "label",
         "diconet_label",
     ]
+
+
+def test_decimals_of_a_database_are_not_cut_off() -> None:
+    """Fixed-point columns come as objects, as do numbers of 32 bits beside text."""
+    content = io.BytesIO()
+    pd.DataFrame({"value": [Decimal("1.50"), Decimal("2.25")], "weight": [1, 2]}).to_parquet(
+        content
+    )
+    (table,) = read_tables(Source("a.parquet", content.getvalue()))
+    assert table.numbers("value") == [Decimal("1.50"), Decimal("2.25")]
+    assert table.points(["value", "weight"]).tolist() == [[1.5, 1], [2.25, 2]]
+    mixed = Table("a", pd.DataFrame({"x": [np.float32(1.5), "2"]}, dtype=object))
+    assert mixed.numbers("x") == [1.5, 2]
+
+
+@pytest.mark.parametrize("option", [["--out", "a.tour.gz"], ["--plot", "a.png.gz"]])
+def test_only_tables_are_packed(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", "tsp", "a.csv", *option])
+    assert f"{option[0]} must end in one of" in capsys.readouterr().err
+
+
+def test_a_column_called_instance_is_the_users(
+    weights: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("instance,x,y\none,0,0\ntwo,1,0\n")
+    files = [str(tmp_path / f"{name}.csv") for name in ("a", "b")]
+    main(["solve", "hull", *files, "--model", weights["hull"], "--out", "-"])
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0] == "diconet_instance,instance,x,y,corner"
+    assert rows[3] == "b,one,0,0,0"

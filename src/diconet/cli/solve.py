@@ -112,6 +112,6 @@ def _check_outputs(options: argparse.Namespace, writes: Mapping[str, Path]) -> N
             if options.json:
                 raise ValueError(f"{name} must be a file where --json prints; got -.")
             continue
-        if ending_of(path) in allowed:
+        if ending_of(path) in (*ENDINGS, ".npy") and name != "--plot":
             allowed = (path.suffix.lower(),)  # .gz may stand behind
         check_output(path, name, allowed)

@@ -77,7 +77,7 @@ def _from_csv(source: Source, decimal: str | None) -> list[Table]:
 
 
 def _from_xlsx(source: Source, decimal: str | None) -> list[Table]:
-    read = _needs("openpyxl", "spreadsheets", pd.read_excel)
+    read = needs("openpyxl", "spreadsheets", pd.read_excel)
     found = _sound(source, "a spreadsheet (.xlsx)", read, header=None, dtype=object)
     found = found.dropna(axis=1, how="all").dropna(axis=0, how="all")
     found = found.astype(object).where(found.notna(), None)
@@ -146,7 +146,7 @@ def _checked_array(name: str, array: Any) -> Any:
 
 
 def _from_parquet(source: Source, decimal: str | None) -> list[Table]:
-    read = _needs("pyarrow", "Parquet files", pd.read_parquet)
+    read = needs("pyarrow", "Parquet files", pd.read_parquet)
     found = _sound(source, "a Parquet file", read)
     if not isinstance(found.index, pd.RangeIndex):
         found = found.reset_index()
@@ -168,7 +168,7 @@ class MissingExtraError(ValueError):
     """A package that is not installed."""
 
 
-def _needs(package: str, what: str, work: Callable[..., Any]) -> Callable[..., Any]:
+def needs(package: str, what: str, work: Callable[..., Any]) -> Callable[..., Any]:
     """The same work, with one line in place of an ImportError."""
 
     def run(*given: Any, **how: Any) -> Any:
@@ -307,9 +307,6 @@ _READERS: dict[str, Callable[[Source, str | None], list[Table]]] = {
     ".parquet": _from_parquet,
     ".xlsx": _from_xlsx,
 }
-
-FORMATS = tuple(_READERS)
-"""The endings of files that are read, each of which may have .gz behind it."""
 
 
 def edges_beside(tables: Sequence[Table], path: Path | None) -> list[np.ndarray | None]:

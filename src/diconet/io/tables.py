@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -127,11 +128,11 @@ class Table:
             return False
         return True
 
-    def numbers(self, column: str) -> list[int | float]:
+    def numbers(self, column: str) -> list[Any]:
         """The numbers of a column; whole ones stay exact, however large."""
         cells = self.frame[column]
         if cells.dtype.kind in "biuf":
-            found: list[int | float] = cells.tolist()
+            found: list[Any] = cells.tolist()
             return found
         return [self._number(cell, row, column) for row, cell in enumerate(cells)]
 
@@ -162,9 +163,9 @@ class Table:
             return cell
         return re.sub(f"[{_GROUPS[self.decimal]}]", "", cell).replace(self.decimal, ".")
 
-    def _number(self, cell: Any, row: int, column: str) -> int | float:
-        if isinstance(cell, int | float) and not isinstance(cell, bool):
-            return cell
+    def _number(self, cell: Any, row: int, column: str) -> Any:
+        if isinstance(cell, Number) and not isinstance(cell, bool):
+            return cell  # of whatever kind, a decimal too
         for kind in (int, float):
             try:
                 return kind(self._plain(cell))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from diconet.io.names import LATITUDE, LONGITUDE
-from diconet.io.read import _needs
+from diconet.io.read import needs
 from diconet.io.tables import Table
 
 
@@ -37,7 +37,7 @@ def table_bytes(frame: pd.DataFrame, ending: str, like: Table | None = None) -> 
         ".parquet": ("pyarrow", frame.to_parquet),
         ".xlsx": ("openpyxl", frame.to_excel),
     }[ending]
-    return _buffered(lambda file: _needs(package, f"{ending} files", write)(file, index=False))
+    return _buffered(lambda file: needs(package, f"{ending} files", write)(file, index=False))
 
 
 def squeezed(path: Path, content: bytes) -> bytes:
@@ -123,12 +123,7 @@ def together(names: Sequence[str], frames: Sequence[pd.DataFrame]) -> pd.DataFra
     """One table of all instances, which a first column names if there are several."""
     if len(frames) == 1:
         return frames[0]
-    return pd.concat(
-        [
-            frame.set_axis([str(c) for c in frame.columns], axis=1).assign(instance=name)[
-                ["instance", *map(str, frame.columns)]
-            ]
-            for name, frame in zip(names, frames, strict=True)
-        ],
-        ignore_index=True,
-    )
+    both = pd.concat(frames, keys=range(len(frames)))
+    first = "instance" if "instance" not in both.columns else "diconet_instance"
+    both.insert(0, first, [names[number] for number, _ in both.index])
+    return both.reset_index(drop=True)
