@@ -322,6 +322,14 @@ def test_decimals_of_a_database_are_not_cut_off() -> None:
     assert mixed.numbers("x") == [1.5, 2]
 
 
+def test_an_empty_spreadsheet_is_one_line() -> None:
+    for frame in (pd.DataFrame(), pd.DataFrame({"x": [], "y": []})):
+        content = io.BytesIO()
+        frame.to_excel(content, index=False)
+        with pytest.raises(ValueError, match="must hold at least one row of numbers"):
+            read_tables(Source("a.xlsx", content.getvalue()))
+
+
 @pytest.mark.parametrize("option", [["--out", "a.tour.gz"], ["--plot", "a.png.gz"]])
 def test_only_tables_are_packed(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

@@ -89,7 +89,7 @@ def _headed(
 ) -> Table:
     """A table whose first row holds the names, if none of its cells is a number; no empty rows."""
     blank = np.array(
-        [all(c is None or not str(c).strip() for c in row) for row in found.to_numpy()]
+        [all(c is None or not str(c).strip() for c in row) for row in found.to_numpy()], dtype=bool
     )
     found, lines = found[~blank], [n for n, gone in zip(lines, blank, strict=True) if not gone]
     table = Table(name, found, decimal=decimal, mark=mark)
