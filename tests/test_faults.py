@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -64,14 +65,17 @@ def test_when_one_of_two_processes_is_killed_the_run_stops_and_goes_on(tmp_path:
     assert torch.load(run / "checkpoint.pt", weights_only=True)["step"] == before + 3
 
 
-def test_the_sdist_holds_all_that_its_tests_import() -> None:
+def test_the_sdist_holds_all_that_its_tests_read_or_import() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packed = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    always = {"/README.md", "/LICENSE", "/pyproject.toml"}
     needed = set()
     for file in (ROOT / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        text = file.read_text()
+        needed |= set(re.findall(r'ROOT / "([^"/]+)', text))
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 needed.add(node.module.split(".")[0])
-    folders = {name for name in needed if (ROOT / name).is_dir()} | {"examples", "docs"}
-    assert {"benchmarks", "tests"} <= folders
-    assert {f"/{name}" for name in folders} <= set(packed)
+    there = {f"/{name}" for name in needed if (ROOT / name).exists()}
+    assert {"/benchmarks", "/tests", "/docs", "/examples"} <= there
+    assert there <= {*packed, *always}
