@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import diconet
-from tests.odd_inputs import CHECKS, Case, cases, exact_corners, fault
+from tests.odd_inputs import CHECKS, SOLVE, Case, cases, exact_corners, fault
 
 
-@pytest.mark.parametrize("task", ["hull", "knapsack"])
+@pytest.mark.parametrize("task", list(SOLVE))
 def test_odd_inputs_get_a_right_answer_or_a_line_of_ours(task: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -241,4 +241,5 @@ def _area(polygon: np.ndarray) -> float:
     if size == 0:
         return 0.0
     x, y = (half / size).T
-    return 2 * float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) * size * size
+    twice = float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))
+    return 2 * max(twice, 0.0) * size * size  # rounding may take a sliver below nothing

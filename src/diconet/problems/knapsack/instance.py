@@ -67,7 +67,8 @@ class Instance:
         if len(weight) != len(value):
             raise ValueError(f"weights must be as many as values, {len(value)}; got {len(weight)}.")
         if limit.size != 1 or not limit.reshape(()) >= 0:
-            raise ValueError(f"capacity must be one number of at least 0; got {capacity!r}.")
+            got = " ".join(repr(capacity).split())
+            raise ValueError(f"capacity must be one number of at least 0; got {got}.")
         if bool((weight < 0).any()):
             place = int(np.flatnonzero(weight < 0)[0])
             raise ValueError(f"weights must be at least 0; got {weight[place]} at {place}.")
