@@ -113,6 +113,11 @@ class Candidates:
         """0 where a cut is in the middle, 1 where it is at an end."""
         return (2 * self.position / self.sets.sizes[self.owner] - 1).abs()
 
+    def spans(self, rows: Int[Tensor, "rows"] | slice) -> Float[Tensor, "rows windows"]:
+        """Log of how far the items of some windows around a cut reach, in deviations."""
+        seen = self.measures[rows]
+        return torch.log(seen[:, SPANS:] / (seen[:, DEVIATION, None] + _TINY) + 1e-4)
+
     def features(self, rows: Int[Tensor, "rows"] | slice) -> Float[Tensor, "rows features"]:
         """What the network sees of some candidates, unchanged by shift, scale and reflection."""
         owner, seen = self.owner[rows], self.measures[rows]
@@ -122,7 +127,7 @@ class Candidates:
             seen[:, TOTAL].clamp(min=1e-30),
         )
         place, deviation = self.position[rows] / n, seen[:, DEVIATION]
-        spans = torch.log(seen[:, SPANS:] / (deviation[:, None] + _TINY) + 1e-4)
+        spans = self.spans(rows)
         widest = torch.log(seen[:, WIDEST] / (deviation + _TINY) + 1e-4)
         low, high = (seen[:, : RIGHT + 1] / total[:, None]).unbind(1)
         each = torch.log((low * (1 - place) + 1e-6) / (high * place + 1e-6))
@@ -291,6 +296,8 @@ class SweepSplit(nn.Module):
             first = torch.minimum(torch.maximum(wanted, least), most)
             return first, torch.zeros(len(sets), device=side.device)
         width = most - least + 1
+        if not bool((width > 1).any()):
+            return least, torch.zeros(len(sets), device=side.device)
         owner = owner_of(width)
         first = ragged_arange(least, width)
         part = (items / sets.sizes)[owner]
@@ -422,5 +429,6 @@ def _share_features(
         columns.append(after + segment_max(-after, owner, len(chosen))[owner])
     columns += [torch.log2(total) / 4, 1 / total]
     columns = [column.clamp(max=8) for column in columns]
-    picked = candidates.features(chosen)[:, 2:5][owner]
-    return torch.cat([torch.stack(columns, 1), picked], 1)
+    wide = candidates.spans(chosen)[:, 2:]
+    off_centre = candidates.off_centre()[chosen][:, None]
+    return torch.cat([torch.stack(columns, 1), wide[owner], off_centre[owner]], 1)
