@@ -79,18 +79,22 @@ class Shelf:
 
 def _plain(solution: Solution) -> dict[str, Any]:
     stages = solution.stages()
+    counts = [len(np.unique(stage.parts)) for stage in stages]
+    deepest = counts.index(max(counts))  # down to there things are cut, from there on merged
+    kinds = ["cut" if place <= deepest else "merge" for place in range(len(stages))]
+    kinds[-1] = "answer"
     return {
         "value": solution.value if np.isfinite(solution.value) else None,
         "quality": solution.quality(),
-        "stages": [_plain_stage(stage, stage is stages[-1]) for stage in stages],
+        "stages": [_plain_stage(stage, kind) for stage, kind in zip(stages, kinds, strict=True)],
     }
 
 
-def _plain_stage(stage: Stage, is_last: bool) -> dict[str, Any]:
+def _plain_stage(stage: Stage, kind: str) -> dict[str, Any]:
     marks = [] if stage.marks is None else np.nan_to_num(stage.marks).tolist()
     return {
         "title": stage.title,
-        "kind": "answer" if is_last else "merge" if stage.cycles else "cut",
+        "kind": kind,
         "parts": stage.parts.tolist(),
         "cycles": [{"part": part, "items": rows.tolist()} for part, rows in stage.cycles],
         "marks": marks,

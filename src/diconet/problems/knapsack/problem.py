@@ -39,6 +39,7 @@ class KnapsackProblem(Problem):
         ("weight", "value"),
         (PageField("capacity", "capacity", 10.0),),
         cut="Items go in call by call: in orange those of this call, in blue those of before.",
+        merge="Items go in call by call: in orange those of this call, in blue those of before.",
         answer="What is packed in the end; grey items stay out.",
         undivided=62,  # one part is tried out as a whole, with one bit per item
     )
