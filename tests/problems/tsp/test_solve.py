@@ -103,6 +103,13 @@ def test_beyond_a_leaf_the_search_is_divided() -> None:
     assert found.value < 1.1 * (0.7124 * 3_300**0.5 + 0.6)
 
 
+def test_where_there_is_no_time_the_answer_is_still_a_tour() -> None:
+    cities = np.random.default_rng(0).random((40_000, 2))
+    found = one(cities, seconds=0.2)
+    assert sorted(found.tour.tolist()) == list(range(40_000))
+    assert found.value < 1.4 * 0.7124 * 40_000**0.5
+
+
 def test_copies_of_a_city_follow_each_other() -> None:
     cities = np.random.default_rng(0).random((12, 2))
     plain = one(cities, model=control())

@@ -34,7 +34,7 @@ from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, scored_once
 from diconet.problems.tsp.length import LengthMerge
 from diconet.problems.tsp.pairs import PairMerge
 from diconet.problems.tsp.problem import PROBLEM
-from diconet.problems.tsp.search.decode import greedy_tour
+from diconet.problems.tsp.search.decode import greedy_tour, strip_tour
 from diconet.problems.tsp.search.metric import Kind, Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists
 from diconet.problems.tsp.search.one_tree import LARGEST, held_karp_bound
@@ -48,6 +48,7 @@ _LIKELY = 5
 _MOST_KICKS = 100.0
 _MANY_CITIES_KICKS = 20.0
 _SECONDS_PER_CITY = 1.5e-4  # of the default network, on one core
+_SECONDS_TO_START = 3e-5  # per city, before the first kick, without the network
 _HAIR = 1e-9
 
 
@@ -209,6 +210,9 @@ def tsp(
     maps = [_Map.of(one, metric) for one in (cities if many else [cities])]
     seed = check_seed(seed)
     network = as_network(PROBLEM, model, device)
+    if seconds is not None and _no_time(maps, seconds):
+        strips = [_answer(one, strip_tour(one.flat()), _undivided(one), model) for one in maps]
+        return handed_back(strips, cities, many)
     if seconds is not None and _too_slow(network, maps, seconds):
         network = DiCoNet(AcrossSplit(), LengthMerge(), depth=0)
     how = _How(cast(Refine, refine), kicks, seconds, seed or 0)
@@ -317,6 +321,18 @@ def _too_slow(network: DiCoNet, maps: list[_Map], seconds: float) -> bool:
     """Whether the network alone would take too much of the time there is."""
     most = max(len(one.distinct) for one in maps)
     return isinstance(network.merge, EdgeMerge) and most * _SECONDS_PER_CITY > seconds / 3
+
+
+def _no_time(maps: list[_Map], seconds: float) -> bool:
+    """Whether lists of neighbours and a first descent would take longer than the time there is."""
+    most = max(len(one.distinct) for one in maps)
+    return most > _ONE_BY_ONE and most * _SECONDS_TO_START > seconds
+
+
+def _undivided(one: _Map) -> Partitions:
+    """The tree that is a single leaf."""
+    sets = SetBatch.of([torch.from_numpy(one.flat()).float()])
+    return labels_of(grow(AcrossSplit(), sets, Growth(depth=0)))[0]
 
 
 def _signals(
