@@ -177,7 +177,8 @@ def _centres(
     points, weights = sample
     found = kmeans_in_memory(points, k, sample_weight=weights, model=model, seed=seed)
     assert not isinstance(found, list)
-    return found.centers, found.value * float(weights.mean()), len(points)
+    cost = float(weights @ np.square(points - found.centers[found.labels]).sum(1))
+    return found.centers, cost, len(points)
 
 
 @dataclass(frozen=True, eq=False)

@@ -276,8 +276,8 @@ def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
         mine = members[group == number]
         kicks, lucky = int(_SEAM_KICKS * len(mine)), np.uint64((seed * 1009 + number) | 1)
         search_part(
-            metric.xy, metric.code, near, path, pos, strand, local, mine, True, kicks, _WALK,
-            tiny, lucky,
+            metric.xy, metric.code, near, path, pos, strand, local, mine, True, True, kicks,
+            _WALK, tiny, lucky,
         )  # fmt: skip
     return path
 

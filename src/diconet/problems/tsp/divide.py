@@ -8,6 +8,7 @@ two threads can search at the same time; the answer does not depend on how many 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -183,7 +184,7 @@ class _Round:
                 seed = _seed(*self.seeds, level.number, number, which)
                 self._search(which, members, seam, seed)
 
-        with ThreadPoolExecutor(self.threads or _STRANDS) as pool:
+        with ThreadPoolExecutor(self.threads or _threads()) as pool:
             list(pool.map(work, range(len(self.paths))))
 
     def _search(self, which: int, members: np.ndarray, seam: bool, seed: np.uint64) -> None:
@@ -205,6 +206,11 @@ class _Round:
             self.tiny,
             seed,
         )
+
+
+def _threads() -> int:
+    """As many as there are strands, unless the process is to use fewer, as Dask's workers are."""
+    return min(_STRANDS, int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or _STRANDS))
 
 
 def _parts(
