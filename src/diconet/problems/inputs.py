@@ -34,7 +34,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     try:
         if isinstance(values, torch.Tensor):
             values = to_host(values)
-        if np.iscomplexobj(values):
+        if np.iscomplexobj(values) or getattr(getattr(values, "dtype", None), "kind", "f") in "mM":
             raise TypeError("not real")
         array = np.asarray(values, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
