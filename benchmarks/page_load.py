@@ -19,8 +19,8 @@ from diconet.web.app import create_app
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slow", default="tsp", help="the problem of the slow requests")
-    parser.add_argument("--items", type=int, default=2_000, help="items of a slow request")
-    parser.add_argument("--at-once", type=int, default=3, help="how many of them")
+    parser.add_argument("--items", type=int, default=500, help="items of a slow request")
+    parser.add_argument("--at-once", type=int, default=2, help="how many of them")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     place = socket.socket()
