@@ -77,7 +77,7 @@ def test_diconet_alone_prints_the_help(tmp_path: Path) -> None:
     [
         ("diconet so", {"solve"}),
         ("diconet solve k", {"kmeans", "knapsack"}),
-        ("diconet solve tsp --me", {"--metric"}),
+        ("diconet solve tsp --met", {"--metric"}),
         ("diconet completion z", {"zsh"}),
     ],
 )
