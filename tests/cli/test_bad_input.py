@@ -253,7 +253,7 @@ FILES = [
     ("hull", "a.json", '[[0, "b"]]', [], "every cell must be a number; a.json has 'b' in row 1"),
     ("hull", "a.csv", f"0,{10**400}\n", [], "points must be finite; got inf"),
     ("hull", "a.csv", "0,0\n", ["--columns", "a,b"], "--columns must be among 1 to 2; got 'a'"),
-    ("hull", "a.csv", "0,0\n", ["--k", "2"], "--k must go with kmeans; got hull"),
+    ("hull", "a.csv", "0,0\n", ["--k", "2"], "--k must go with kmeans.*; got hull"),
     ("kmeans", "a.csv", "0,0\n1,1\n", [], "k must be given, as --k .*; a.csv has none"),
     ("kmeans", "a.csv", "0,0\n1,1\n", ["--k", "3"], "k must be at most the number of points, 2"),
     ("kmeans", "a.csv", "0,0\n1,1\n", ["--k", "0"], "--k must be a whole number of at least 1"),
