@@ -197,6 +197,13 @@ def test_what_is_wrong_is_one_line(client: Any, data: Any, message: str) -> None
         diconet.convex_hull(data)
 
 
+def test_an_option_for_data_in_memory_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"metric must be left out .* take kicks, model, seed, cell"
+    ):
+        diconet.tsp("cities.csv", metric="geo")
+
+
 def test_ten_thousand_tiny_chunks_and_one_giant(client: Any) -> None:
     small = diconet.convex_hull(POINTS[:40_000])
     tiny = diconet.convex_hull(chunked(POINTS[:40_000], 4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from inspect import signature
@@ -23,8 +23,19 @@ def or_beyond_memory(solve: Callable[P, R]) -> Callable[P, R]:
     def anywhere(*args: P.args, **options: P.kwargs) -> R:
         data: Any = args[0] if args else options.get(first)
         if isinstance(data, str) or hasattr(data, "__dask_graph__"):
-            found: R = getattr(import_module(_SCALE), solve.__name__)(*args, **options)
+            at_scale = getattr(import_module(_SCALE), solve.__name__)
+            _check_options(options, list(signature(at_scale).parameters))
+            found: R = at_scale(*args, **options)
             return found
         return solve(*args, **options)
 
     return anywhere
+
+
+def _check_options(options: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in options:
+        if name not in known:
+            raise ValueError(
+                f"{name} must be left out for Dask collections and files, which take"
+                f" {', '.join(known[1:])}; got {name}={options[name]!r}."
+            )

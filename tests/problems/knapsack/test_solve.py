@@ -9,7 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diconet.core.coin import RandomSplit
+from diconet.core.model import DiCoNet
 from diconet.problems.knapsack.instance import spare_bits, whole_numbers, without
+from diconet.problems.knapsack.pack import PackMerge
 from diconet.problems.knapsack.recipe import Settings
 from diconet.problems.knapsack.solve import knapsack
 from tests.problems.knapsack.test_task import brute_force
@@ -204,3 +207,14 @@ def test_only_the_values_that_could_be_packed_have_to_add_up():
     assert knapsack([1e308, 1e308], [1, 9], 5, model=MODEL).value == 1e308
     assert knapsack([-1e308, -1e308, 2], [1, 1, 1], 5, model=MODEL).value == 2
     assert knapsack([1, 1], [1e308, 1e308], 1.5e308, model=MODEL).value == 1
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_a_split_that_knows_no_budget_does_not_overfill(depth: int) -> None:
+    """Its parts are each given all of the room, and were once all packed."""
+    rng = np.random.default_rng(0)
+    values, weights = rng.integers(1, 100, (2, 30))
+    model = DiCoNet(RandomSplit(), PackMerge(), depth=depth)
+    found = knapsack(values, weights, 300, model=model)
+    assert 0 < weights[found.chosen].sum() <= 300
+    assert found.gap > 0

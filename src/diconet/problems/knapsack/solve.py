@@ -18,7 +18,7 @@ from diconet.core.sets import SetBatch
 from diconet.plot.stages import LEFT as NOT_TAKEN
 from diconet.plot.stages import Stage
 from diconet.problems.inputs import ManyNumbers, Numbers, check_seed, is_many
-from diconet.problems.knapsack.greedy import by_ratio, greedy_fill
+from diconet.problems.knapsack.greedy import ROOM, by_ratio, greedy_fill, used
 from diconet.problems.knapsack.instance import ITEM_BITS, Instance, Rounded
 from diconet.problems.knapsack.prices import Prices
 from diconet.problems.knapsack.problem import PROBLEM
@@ -260,6 +260,8 @@ def _by_tree(
     sides = outcome.tree.sides
     taken_at = sides.long().cumprod(0).sum(0)  # the first cut that puts an item on the first side
     chosen = outcome.solution.mask(sets)
+    fits = used(sets, chosen) <= sets.context[:, ROOM]  # not if a split gave more than there is
+    chosen = chosen & fits[sets.owner]
     filled = greedy_fill(sets, by_ratio(sets), chosen=chosen)
     left = len(sides) + 1
     stage = torch.where(chosen, taken_at, torch.where(filled, left - 1, left))
