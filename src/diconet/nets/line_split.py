@@ -20,7 +20,7 @@ _WIDTHS = (-2.5, 1.0)
 
 
 class LineSplit(nn.Module):
-    """Cuts each set across a learned direction, at a learned place, in units of the set's spread.
+    """Cuts each set across a learned direction, at a learned place, in units of its spread.
 
     With seeds, the place is drawn from a logistic distribution whose width is learned as well: one
     draw per node, and every item's chance of the second side is known. Sequences (`ordered`) have
@@ -43,11 +43,14 @@ class LineSplit(nn.Module):
         self.log_width = nn.Parameter(torch.zeros((), dtype=torch.float64))
 
     def keys(self, sets: SetBatch) -> Float[Tensor, "items"]:
-        """How far along the direction each item lies."""
+        """How far along the direction each item lies, in units of the spread along it."""
         if self.ordered:
             return (2 * sets.position + 1).double() / sets.sizes[sets.owner] - 1
         items = standardise(sets.with_items(sets.items.double()), floor=0.0)[0]
-        return items @ (self.direction / torch.linalg.vector_norm(self.direction))
+        along = items @ (self.direction / torch.linalg.vector_norm(self.direction))
+        # in units of the spread across it, a thin part would be cut far from its middle
+        variance = sets.mean(along.square())
+        return along / torch.where(variance > 0, variance, 1).sqrt()[sets.owner]
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         key = self.keys(sets)
