@@ -37,7 +37,7 @@ from diconet.problems.networks import shipped
 SEEDS = (0, 1, 2)
 FLAT_SECONDS = 15.0
 TIMED = (64, 1_000, 10_000, 100_000, 1_000_000)
-COST_SIZES = (32, 64, 128, 256, 512, 1_024, 2_048)
+COST_SIZES = (256, 512, 1_024, 2_048, 4_096, 8_192)
 COST_STEPS = 300
 COST_PROBLEMS = ("sort", "select", "closest")
 
@@ -132,7 +132,7 @@ def cost() -> list[dict[str, Any]]:
                     row = {"problem": name, "regulariser": regulariser, "seed": seed, "size": size}
                     records.append({**row, **work_of(model, name, size)})
                 mine = records[-len(COST_SIZES) :]
-                print(name, regulariser, seed, f"place {float(line.place):.3f}", mine[-1])
+                print(name, regulariser, seed, f"place {float(line.place.detach()):.3f}", mine[-1])
                 print(f"  exponent {exponent(mine):.3f}", flush=True)
     return records
 
@@ -162,6 +162,8 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
                 sizes, costs = ([one[key] for one in rows] for key in ("size", "cost"))
                 ax.loglog(sizes, costs, color=colour, label=label, marker=".")
         ax.set_title(name)
+        ax.set_xticks(COST_SIZES, [f"{size:,}" for size in COST_SIZES], minor=False)
+        ax.set_xticks([], minor=True)
         ax.set_xlabel("items")
         ax.set_ylabel("items looked at + comparisons")
         ax.legend()

@@ -339,7 +339,8 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_nothing_imports_dask_before_it_is_needed() -> None:
     code = (
         "import sys, diconet, numpy; diconet.convex_hull(numpy.eye(2));"
-        "from diconet.cli import _parser; _parser([]);"
+        "from diconet.cli import parser_of; from diconet.problems.catalog import problems;"
+        "parser_of(problems());"
         "print([m for m in ('dask', 'distributed', 'pyarrow') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

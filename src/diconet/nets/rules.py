@@ -45,9 +45,10 @@ class Runs:
     work: Float[Tensor, "roots"] | None = None
 
     @property
-    def solution(self) -> Sequences:
-        """The run of each root's first channel."""
-        assert self.ends is not None
+    def solution(self) -> Sequences | None:
+        """The run of each root's first channel; None while learning."""
+        if self.ends is None:
+            return None
         first, last = (self.ends[:, 0] - self.roots.offsets[:-1, None]).unbind(1)
         sizes = (last - first + 1).clamp(min=0)
         return Sequences(ragged_arange(first, sizes), sizes)

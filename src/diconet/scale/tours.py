@@ -100,28 +100,33 @@ def tsp(
     ]
     offsets = offsets_of(census.sizes)
     frames = leaves(_frame, chunks, "cells", divisions[0], offsets)
+    cells = _shuffled(frames, len(divisions[0]), _COLUMNS).to_delayed()
     toured = [
         delayed(_toured, nout=2, pure=False)(part, number, kicks, model, seed)
-        for number, part in enumerate(_shuffled(frames, len(divisions[0]), _COLUMNS).to_delayed())
+        for number, part in enumerate(cells)
     ]
     frames, places = _placed(toured, divisions[1])
     if levels:
+        cells = _shuffled(frames, len(divisions[1]), _PLACED).to_delayed()
         repaired = [
             delayed(_repaired, nout=2, pure=False)(part, number, size, seed or 0)
-            for number, part in enumerate(
-                _shuffled(frames, len(divisions[1]), _PLACED).to_delayed()
-            )
+            for number, part in enumerate(cells)
         ]
         frames, places = _placed(repaired, None)
+    *ordered, length = kept([*_pieces(frames, size), places.length])
+    step = -(-size // len(frames))
+    sizes = [min(step, size - step * i) for i in range(len(ordered))]
+    tour = in_order(ordered, sizes, np.int64)
+    return LargeTour(computed(length), (), size, tour, len(divisions[0]), model=model)
+
+
+def _pieces(frames: Sequence[Any], size: int) -> list[Any]:
+    """The tour as pieces of one length, from the first city on: rows in the order of the tour."""
     start = delayed(_start, pure=False)([delayed(_place_of_first, pure=False)(f) for f in frames])
     step = -(-size // len(frames))
     moved = [delayed(_by_piece, pure=False)(frame, size, start, step) for frame in frames]
     pieces = _shuffled(moved, -(-size // step), _PLACED).to_delayed()
-    ordered = [delayed(_ids, pure=False)(piece) for piece in pieces]
-    *ordered, length = kept([*ordered, places.length])
-    sizes = [min(step, size - step * i) for i in range(len(ordered))]
-    tour = in_order(ordered, sizes, np.int64)
-    return LargeTour(computed(length), (), size, tour, len(divisions[0]), model=model)
+    return [delayed(_ids, pure=False)(piece) for piece in pieces]
 
 
 @dataclass(frozen=True, eq=False)
