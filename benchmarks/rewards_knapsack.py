@@ -1,4 +1,4 @@
-"""Knapsacks: training steps a second, time to solve as the input grows, and Pisinger's instances.
+"""Knapsacks: training steps per second, time to solve as the input grows, and Pisinger's instances.
 
 OR-Tools' branch and bound runs beside ours on the same instances: it is exact, and at these sizes
 the faster of the two. The growth exponent is the slope of log time over log size.

@@ -1,4 +1,4 @@
-"""Max-cut: part a graph so that as many edges as can be join the two sides."""
+"""Max-cut: divide a graph in two so that as many edges as possible cross the cut."""
 
 import numpy as np
 import torch

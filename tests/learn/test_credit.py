@@ -34,7 +34,7 @@ from diconet.problems.kmeans.task import Gaussian, KMeansTask
 
 
 class Coins(nn.Module):
-    """One logit an item, which is all there is to learn."""
+    """One logit per item, which is all there is to learn."""
 
     def __init__(self, logits: Tensor) -> None:
         super().__init__()

@@ -19,8 +19,8 @@ from diconet.core.segments import offsets_of, owner_of, ragged_arange, segment_s
 class SetBatch:
     """Sets (or sequences: the order of the items is kept) of different sizes, end to end.
 
-    `context` holds numbers of a whole set, such as the capacity of a knapsack. `index` says which
-    item of the batch it all came from each item is, so an answer deep in a tree can be traced back.
+    `context` holds numbers of a whole set, such as the capacity of a knapsack. `index` says
+    which item of the original batch each item is, so an answer deep in a tree can be traced back.
     `relations` are edges between items of the same set, where there are any.
     """
 
@@ -99,7 +99,7 @@ class SetBatch:
 
     @property
     def num_features(self) -> int:
-        """Numbers an item."""
+        """Numbers per item."""
         return self.items.shape[1]
 
     @cached_property
@@ -166,7 +166,7 @@ class SetBatch:
         return SetBatch(self.items[rows], sizes, self.context, self.index[rows], edges)
 
     def unpack(self, values: Tensor | None = None) -> list[Tensor]:
-        """One tensor a set: of the items, or of any other values given item by item."""
+        """One tensor per set: its items, or any other values given per item."""
         return list((self.items if values is None else values).split(numbers(self.sizes)))
 
     def with_items(self, items: Float[Tensor, "items features"]) -> SetBatch:

@@ -17,7 +17,7 @@ class Task(Protocol):
 
     @property
     def num_features(self) -> int:
-        """Numbers an item."""
+        """Numbers per item."""
         ...
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:

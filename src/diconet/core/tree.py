@@ -57,7 +57,7 @@ class ManyCuts(Protocol):
     """A split that draws several cuts from one look at a set."""
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, where there are `times` seeds a set."""
+        """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
         ...
 
 
@@ -300,7 +300,7 @@ def fold_levels(merge: Merge, tree: PartitionTree, target: Any | None = None) ->
 
 
 def halves(level: Level, below: SetBatch | None) -> tuple[SetBatch, Int[Tensor, "rows"]]:
-    """What each node has to merge, two sets a node: its children's answers; at a leaf (X, empty).
+    """What each node has to merge, two sets per node: its children's answers; at a leaf (X, empty).
 
     Also says where each row came from: a row of the level's own sets, or, counted on from there, a
     row of the answers below.
@@ -325,5 +325,5 @@ def halves(level: Level, below: SetBatch | None) -> tuple[SetBatch, Int[Tensor, 
 
 
 def joined(pairs: SetBatch) -> SetBatch:
-    """Two sets a node made one: first half, then second."""
+    """The two sets of each node made one: first half, then second."""
     return replace(pairs, sizes=pairs.sizes.reshape(-1, 2).sum(1), context=pairs.context[::2])

@@ -22,7 +22,7 @@ from diconet.nets.order import rivals
 
 @dataclass(frozen=True, eq=False)
 class Counted(Chosen):
-    """Items handed up, and how many comparisons (or the like) each root has cost so far."""
+    """Items handed up, and how many comparisons, or similar steps, each root has cost so far."""
 
     work: Float[Tensor, "roots"] | None = None
 

@@ -17,7 +17,7 @@ from diconet.nets.near import NearGraph
 
 
 class NeighbourNet(nn.Module):
-    """Features of the edges in, one number an edge out, the same for both directions."""
+    """Edge features in, one number per edge out, the same for both directions."""
 
     def __init__(self, num_features: int, width: int = 48, num_layers: int = 8) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a general network is told of its items beside their features: ranks, degrees, noise."""
+"""What a general network sees of its items besides their features: ranks, degrees, noise."""
 
 from __future__ import annotations
 
