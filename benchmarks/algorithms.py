@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,10 @@ from diconet.problems.networks import shipped
 SEEDS = (0, 1, 2)
 FLAT_SECONDS = 15.0
 TIMED = (64, 1_000, 10_000, 100_000, 1_000_000)
-COST_SIZES = (256, 512, 1_024, 2_048, 4_096, 8_192)
-COST_STEPS = 300
+COST_SIZES = tuple(2**power for power in range(5, 17))
+COST_RANGES = ((32, 2_048), (256, 8_192), (256, 65_536))
+COST_LEVELS = 500
+"""A tree deeper than this is measured no further: it is on its way to n^2."""
 COST_PROBLEMS = ("sort", "select", "closest")
 
 
@@ -46,7 +49,7 @@ def trained(name: str, seed: int, regulariser: float | None = None) -> DiCoNet:
     """A network trained as its preset says, but for the seed and maybe the regulariser."""
     how = replace(TRAINS[name], seed=seed)
     if regulariser is not None:
-        how = replace(how, regulariser=regulariser, steps=min(how.steps, COST_STEPS))
+        how = replace(how, regulariser=regulariser)
     model, task = built(name, seed), TASKS[name](TRAIN_KINDS)
     train(model, task, how, oracle=task.oracle, quiet=True)
     return settled(model, task, how)
@@ -122,19 +125,43 @@ def work_of(model: DiCoNet, name: str, size: int) -> dict[str, float]:
 def cost() -> list[dict[str, Any]]:
     """Nothing keeps cuts from getting lopsided here but what was learned."""
     records = []
+    for low, high in COST_RANGES:
+        print(f"n log n itself, {low:,} to {high:,}: {slope(low, high, n_log_n):.3f}")
     for name in COST_PROBLEMS:
         for regulariser in (0.0, TRAINS[name].regulariser):
             for seed in SEEDS:
                 model = trained(name, seed, regulariser)
                 line = getattr(model.split, "split", model.split)
-                line.share = 0.0
+                line.share, mine = 0.0, []
                 for size in COST_SIZES:
                     row = {"problem": name, "regulariser": regulariser, "seed": seed, "size": size}
-                    records.append({**row, **work_of(model, name, size)})
-                mine = records[-len(COST_SIZES) :]
+                    mine.append({**row, **work_of(model, name, size)})
+                    if mine[-1]["depth"] > COST_LEVELS:
+                        break
                 print(name, regulariser, seed, f"place {float(line.place.detach()):.3f}", mine[-1])
-                print(f"  exponent {exponent(mine):.3f}", flush=True)
+                print(f"  exponents {exponents(mine)}", flush=True)
+                records += mine
     return records
+
+
+def n_log_n(size: int) -> float:
+    return size * np.log2(size)
+
+
+def slope(low: int, high: int, cost_of: Callable[[int], float]) -> float:
+    """The exponent of a known cost over the sizes from `low` to `high`."""
+    sizes = [size for size in COST_SIZES if low <= size <= high]
+    return exponent([{"size": size, "cost": cost_of(size)} for size in sizes])
+
+
+def exponents(records: list[dict[str, Any]]) -> str:
+    """The exponent over each range, and up to which size where a tree was too deep to go on."""
+    found = []
+    for low, high in COST_RANGES:
+        some = [one for one in records if low <= one["size"] <= high]
+        last = min(high, records[-1]["size"])
+        found.append(f"{low:,} to {last:,}: {exponent(some):.3f}")
+    return ", ".join(found)
 
 
 def exponent(records: list[dict[str, Any]], column: str = "cost") -> float:
@@ -162,7 +189,8 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
                 sizes, costs = ([one[key] for one in rows] for key in ("size", "cost"))
                 ax.loglog(sizes, costs, color=colour, label=label, marker=".")
         ax.set_title(name)
-        ax.set_xticks(COST_SIZES, [f"{size:,}" for size in COST_SIZES], minor=False)
+        ticks = COST_SIZES[1::3]
+        ax.set_xticks(ticks, [f"{size:,}" for size in ticks], minor=False)
         ax.set_xticks([], minor=True)
         ax.set_xlabel("items")
         ax.set_ylabel("items looked at + comparisons")

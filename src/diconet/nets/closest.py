@@ -32,12 +32,16 @@ _FAR = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Every node's items, and its closest pair as rows of the roots (-1 where there is none)."""
+    """Every node's items, and its closest pair as rows of the roots (-1 where there is none).
+
+    When solving, a node's items are in order along the coordinate `axis`.
+    """
 
     roots: SetBatch
     sets: SetBatch
     value: Float[Tensor, "nodes"]
     ends: Int[Tensor, "nodes 2"]
+    axis: Int[Tensor, "nodes"] | None = None
     log_prob: Float[Tensor, "roots"] | None = None
     work: Float[Tensor, "roots"] | None = None
 
@@ -52,18 +56,19 @@ class Pairs:
 class ClosestMerge(nn.Module):
     """The closer of both halves' pairs, or a pair across that is closer still.
 
-    How close two points are is a learned quadratic form of their difference. An item comes into
-    question where its distance from the box around the other half is below that of the closer pair
-    times `reach`, which is learned and rounded like a coefficient. Given is that the form sees
-    differences, and that those in question are walked by their second coordinate. From a target,
-    its two items win at every node that holds both, against all pairs across and the halves' own;
-    an item in question costs `cost` of log-likelihood, so that `reach` stays short.
+    How far two points are apart is a learned form of where the first lies and of the step to the
+    second: their coordinates, and all products of two of these. An item comes into question where
+    it is less far from the box around the other half than the closer pair times `reach`, which is
+    learned and rounded like a coefficient. Given is that the form sees steps, and that those in
+    question are walked along the coordinate in which they reach farther. From a target, its two
+    items win at every node that holds both, against all pairs across and the halves' own; an item
+    in question costs `cost` of log-likelihood, so that `reach` stays short.
     """
 
     def __init__(self, resolution: float = 0.1, cost: float = 0.02) -> None:
         super().__init__()
         self.config = {"resolution": resolution, "cost": cost}
-        self.form = Forms(2, degrees=(2,))
+        self.form = Forms(4, degrees=(1, 2))
         self.log_reach = nn.Parameter(torch.randn((), dtype=torch.float64))
         self.resolution, self.cost = resolution, cost
 
@@ -83,10 +88,11 @@ class ClosestMerge(nn.Module):
         node = handed.sets
         best, ends = _of_halves(level, below)
         coefficients, pairs = self.form.terms()
-        order, value, found, compared = merge_closest(
+        order, axis, value, found, compared = merge_closest(
             to_host(node.items.double()),
             to_host(node.offsets),
             to_host(middles(handed)),
+            to_host(_axes(level, below)),
             to_host(best),
             to_host(_rows_of(node, ends, level.roots.num_items)),
             float(self.reach.item()),
@@ -100,6 +106,7 @@ class ClosestMerge(nn.Module):
             node.select(from_host(order, node.items), node.sizes),
             from_host(value, node.items),
             ends,
+            from_host(axis, node.items),
             work=counted(level, from_host(compared, node.items), below),
         )
 
@@ -112,7 +119,7 @@ class ClosestMerge(nn.Module):
         row, other = row[once], other[once]
         best, ends = _of_halves(level, below)
         best = best.clamp(max=_FAR)
-        near = self.form(node.items[other] - node.items[row]).squeeze(1)
+        near = self._far(node.items[row], node.items[other] - node.items[row])
         asked, price = self._in_question(handed, best.reshape(-1, 2).amin(1).detach())
         # the halves' own pairs stand after the pairs across
         halves_of = torch.arange(len(node), device=row.device).repeat_interleave(2)
@@ -131,7 +138,14 @@ class ClosestMerge(nn.Module):
         # who wins: the target where it is there, else the likeliest
         first = segment_argmax(logit.detach() + _FAR**2 * hit, owner, len(node))
         value = torch.cat([near, best])[first.clamp(max=len(logit) - 1)]
-        return Pairs(level.roots, node, value, pair[first], add_by_root(level, term, where, before))
+        total = add_by_root(level, term, where, before)
+        return Pairs(level.roots, node, value, pair[first], log_prob=total)
+
+    def _far(
+        self, point: Float[Tensor, "rows 2"], step: Float[Tensor, "rows 2"]
+    ) -> Float[Tensor, "rows"]:
+        """How far a step takes, from a point."""
+        return self.form(torch.cat([point, step], 1)).squeeze(1)
 
     def _in_question(
         self, handed: Handed, best: Float[Tensor, "nodes"]
@@ -147,7 +161,7 @@ class ClosestMerge(nn.Module):
             there = half + 1 - 2 * handed.half
             outside = torch.maximum(low[there] - place, place - high[there]).clamp(min=0)
             gap[:, axis] = torch.where(torch.isfinite(outside), outside, 0.0)
-        distance = self.form(gap).squeeze(1).clamp(min=1e-12).sqrt()
+        distance = self._far(node.items, gap).clamp(min=1e-12).sqrt()
         wide = self.reach * best.clamp(min=1e-12).sqrt()[node.owner]
         free = (handed.is_leaf > 0) | (best >= _FAR)[node.owner]
         asked = F.logsigmoid((wide - distance) / self.resolution).masked_fill(free, 0.0)
@@ -165,6 +179,14 @@ def _of_halves(
         best = best.index_copy(0, level.inner, below.value.double().reshape(-1, 2))
         ends[level.inner] = below.ends.reshape(-1, 2, 2)
     return best.flatten(), ends.flatten(0, 1)
+
+
+def _axes(level: Level, below: Pairs | None) -> Int[Tensor, "halves"]:
+    """The coordinate along which the items of each half are in order; -1 where nothing is known."""
+    axes = level.example.new_full((len(level.sets), 2), -1)
+    if below is not None and below.axis is not None:
+        axes[level.inner] = below.axis.reshape(-1, 2)
+    return axes.flatten()
 
 
 def _rows_of(node: SetBatch, ends: Int[Tensor, "halves 2"], total: int) -> Int[Tensor, "halves 2"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import no_type_check
 
 import numpy as np
@@ -133,17 +134,19 @@ def merge_fronts(items, offsets, middle, coefficients, pairs):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def form_of_step(x, y, coefficients, pairs):
-    """A form of the difference of two points of the plane."""
+def form_of_step(items, row, x, y, coefficients, pairs):
+    """A form of a point of the plane (1 and 2) and a step from it (3 and 4)."""
     total = 0.0
     for term in range(len(coefficients)):
         if coefficients[term] != 0.0:
             value = coefficients[term]
             for place in pairs[term]:
-                if place == 1:
+                if place == 3:
                     value *= x
-                elif place == 2:
+                elif place == 4:
                     value *= y
+                elif place > 0:
+                    value *= items[row, place - 1]
             total += value
     return total
 
@@ -169,32 +172,60 @@ def _gap(low, high, value):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def merge_closest(items, offsets, middle, best, ends, reach, coefficients, pairs):
-    """The rows of every node by their second coordinate; its closest pair; how many were compared.
+def _along(items, rows, middle, axes):
+    """Two halves of rows put in one order: along which coordinate, and how many were compared.
 
-    `best` and `ends` hold the closest pair of every half and are made those of every node. Only
-    rows that lie within `reach` times the distance of that pair from the other half's box come into
-    question, and of these only pairs as near as that along the second coordinate. What is near
-    and what is nearer, the form says.
+    Each half is in order along its own one of `axes` (-1 for any). Where these differ, the rows are
+    taken along the one in which they reach farther, and the half that is not is sorted.
     """
-    order = np.empty(len(items), dtype=np.int64)
+    axis, compared = max(axes[0], axes[1]), 0
+    if axis == -1 or (axes[0] != axes[1] and min(axes[0], axes[1]) >= 0):
+        x, y = items[rows, 0], items[rows, 1]
+        axis = 0 if x.max() - x.min() > y.max() - y.min() else 1
+    for half, own in ((rows[:middle], axes[0]), (rows[middle:], axes[1])):
+        if own != axis and len(half) > 1:
+            half[:] = half[np.argsort(items[half, axis], kind="mergesort")]
+            compared += len(half) * math.ceil(math.log2(len(half)))
+    merged = np.empty_like(rows)
+    left, right = 0, middle
+    for place in range(len(rows)):
+        takes_left = right == len(rows)
+        if left < middle and right < len(rows):
+            takes_left = items[rows[left], axis] <= items[rows[right], axis]
+        if takes_left:
+            merged[place] = rows[left]
+            left += 1
+        else:
+            merged[place] = rows[right]
+            right += 1
+    rows[:] = merged
+    return axis, compared
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def merge_closest(items, offsets, middle, axes, best, ends, reach, coefficients, pairs):
+    """The rows of every node in order along one coordinate, and which; its closest pair; the work.
+
+    `axes`, `best` and `ends` hold the coordinate every half is in order along, and its closest
+    pair. Only rows that lie within `reach` times the distance of the closer pair from the other
+    half's box come into question, and of these only pairs as near as that along the coordinate.
+    What is near and what is nearer, the form says.
+    """
+    order = np.arange(len(items))
+    along = np.empty(len(middle), dtype=np.int64)
     compared = np.zeros(len(middle), dtype=np.int64)
     found = np.full(len(middle), np.inf)
     pair = np.full((len(middle), 2), -1, dtype=np.int64)
     strip = np.empty(len(items), dtype=np.int64)
     for node in range(len(middle)):
         start, half, stop = offsets[node], middle[node], offsets[node + 1]
-        if half == stop:
-            order[start:stop] = start + np.argsort(items[start:stop, 1], kind="mergesort")
-        else:
-            left, right = start, half
-            for place in range(start, stop):
-                if right == stop or (left < half and items[left, 1] <= items[right, 1]):
-                    order[place] = left
-                    left += 1
-                else:
-                    order[place] = right
-                    right += 1
+        if start == stop:
+            along[node] = -1
+            continue
+        own = axes[2 * node : 2 * node + 2]
+        axis, compared[node] = _along(items, order[start:stop], half - start, own)
+        along[node] = axis if stop - start > 1 else -1
         for side in range(2):
             if best[2 * node + side] < found[node]:
                 found[node] = best[2 * node + side]
@@ -208,7 +239,7 @@ def merge_closest(items, offsets, middle, best, ends, reach, coefficients, pairs
             low, high = (low_1, high_1) if row < half else (low_0, high_0)
             x, y = _gap(low[0], high[0], items[row, 0]), _gap(low[1], high[1], items[row, 1])
             near = half == stop or found[node] == np.inf
-            if near or form_of_step(x, y, coefficients, pairs) < wide:
+            if near or form_of_step(items, row, x, y, coefficients, pairs) < wide:
                 strip[count] = row
                 count += 1
         for here in range(count):
@@ -217,11 +248,12 @@ def merge_closest(items, offsets, middle, best, ends, reach, coefficients, pairs
                 other = strip[there]
                 x, y = items[other, 0] - items[row, 0], items[other, 1] - items[row, 1]
                 wide = reach * reach * found[node]
-                if half < stop and form_of_step(0.0, y, coefficients, pairs) > wide:
+                ahead = form_of_step(items, row, (1 - axis) * x, axis * y, coefficients, pairs)
+                if half < stop and ahead > wide:
                     break
                 compared[node] += 1
-                value = form_of_step(x, y, coefficients, pairs)
+                value = form_of_step(items, row, x, y, coefficients, pairs)
                 if value < found[node]:
                     found[node] = value
                     pair[node, 0], pair[node, 1] = row, other
-    return order, found, pair, compared
+    return order, along, found, pair, compared

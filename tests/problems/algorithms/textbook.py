@@ -42,7 +42,7 @@ def textbook(name: str) -> DiCoNet:
     elif name == "skyline":
         set_form(merge.form, {(0, 1): 1, (0, 3): -1}, {(0, 2): 1, (0, 4): -1})
     elif name == "closest":
-        set_form(merge.form, {(1, 1): 1, (2, 2): 1})
+        set_form(merge.form, {(3, 3): 1, (4, 4): 1})
         merge.log_reach.data.fill_(0.0)
     elif name == "select":
         split = model.split
