@@ -115,7 +115,8 @@ class ClosestMerge(nn.Module):
     ) -> Pairs:
         node = handed.sets
         row, other = rows_across(level, None if below is None else below.sets)
-        once = row < other
+        # from the earlier to the later item of the input: by halves, steps would all go one way
+        once = node.index[row] < node.index[other]
         row, other = row[once], other[once]
         best, ends = _of_halves(level, below)
         best = best.clamp(max=_FAR)

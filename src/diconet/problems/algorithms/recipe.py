@@ -58,7 +58,7 @@ TRAIN = TrainConfig(
 TRAINS = dict.fromkeys(TASKS, TRAIN) | {
     "select": replace(TRAIN, steps=500),
     "subarray": replace(TRAIN, steps=1_000, max_size=8),
-    "closest": replace(TRAIN, steps=600, max_size=16),
+    "closest": replace(TRAIN, max_size=16),
     "skyline": replace(TRAIN, steps=250, max_size=12),
 }
 
