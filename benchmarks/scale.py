@@ -1,13 +1,14 @@
 """Beyond memory: hulls, clusters and tours of files on two Dask workers, beside what others do.
 
-    python benchmarks/scale.py                      all that follows, one after the other
-    python benchmarks/scale.py hull                 10^8 points (--points)
-    python benchmarks/scale.py kmeans               5 * 10^7 points, d = 8, k = 100
-    python benchmarks/scale.py kmeans --rivals      the same by dask-ml and MiniBatchKMeans
-    python benchmarks/scale.py tour --workers 1     10^6 cities; then --workers 2
+    python benchmarks/scale.py            all that follows, one after the other
+    python benchmarks/scale.py hull       10^8 points (--points)
+    python benchmarks/scale.py kmeans     5 * 10^7 points, d = 8, k = 100; then by dask-ml, by
+                                          scikit-learn on a sample, and by MiniBatchKMeans
+    python benchmarks/scale.py tour       10^6 cities by one worker, then by two (or --workers)
 
-Files are made on the spot in --folder and deleted. dask-ml is not installed with diconet:
-pip install dask-ml. The memory is that of this process and all its children, every 0.2 s.
+Files are made on the spot in --folder and deleted (kept for the next run with --keep). dask-ml is
+not installed with diconet: pip install dask-ml; it is given up after --limit seconds. Memory (every
+0.2 s) and processor time are those of this process and all its children.
 """
 
 from __future__ import annotations
@@ -33,47 +34,68 @@ from diconet.scale.cluster import connected
 
 FILES = 8
 D, K = 8, 100
+FITS = 1.5  # GB in two workers of 2 GB, with room to work
 
 
-class Memory:
-    """The most memory that this process and its children used together, and one of them alone."""
+class Watch:
+    """What this process and its children use: the most memory, and processor time."""
 
     def __init__(self) -> None:
         self.total = self.largest = 0
+        self.start, self.now = self._look(), dict[int, float]()
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
 
+    def _look(self) -> dict[int, float]:
+        me, sizes, busy = psutil.Process(), [0], {}
+        for process in [me, *me.children(recursive=True)]:
+            with suppress(psutil.Error):
+                sizes.append(process.memory_info().rss)
+                busy[process.pid] = sum(process.cpu_times()[:2])
+        self.total = max(self.total, sum(sizes))
+        self.largest = max(self.largest, *sizes)
+        return busy
+
     def _watch(self) -> None:
-        me = psutil.Process()
         while not self.over.wait(0.2):
-            sizes = []
-            for process in [me, *me.children(recursive=True)]:
-                with suppress(psutil.Error):
-                    sizes.append(process.memory_info().rss)
-            self.total = max(self.total, sum(sizes))
-            self.largest = max(self.largest, *sizes)
+            self.now.update(self._look())
+
+    def end(self) -> dict[str, float]:
+        self.over.set()
+        self.thread.join()
+        self.now.update(self._look())
+        spent = sum(t - self.start.get(process, 0.0) for process, t in self.now.items())
+        return {
+            "CPU seconds": round(spent, 1),
+            "total GB": round(self.total / 1e9, 2),
+            "largest process GB": round(self.largest / 1e9, 2),
+        }
 
 
 @contextmanager
-def files(folder: Path, points: int, make: Any) -> Iterator[str]:
-    """So many rows in .npy files, made a million at a time."""
-    place = Path(tempfile.mkdtemp(dir=folder))
-    try:
+def files(options: argparse.Namespace, name: str, points: int, make: Any) -> Iterator[str]:
+    """Rows in .npy files, made a million at a time."""
+    place = options.folder / f"diconet-{name}-{points}"
+    if not place.exists():
+        new = Path(tempfile.mkdtemp(dir=options.folder))
         for number, rows in enumerate(np.diff(np.linspace(0, points, FILES + 1).astype(int))):
             rng = np.random.default_rng([7, number])
             width = make(rng, 1).shape[1]
             file = np.lib.format.open_memmap(
-                place / f"{number}.npy", "w+", np.float64, (int(rows), width)
+                new / f"{number}.npy", "w+", np.float64, (int(rows), width)
             )
             for start in range(0, int(rows), 10**6):
                 stop = min(start + 10**6, int(rows))
                 file[start:stop] = make(rng, stop - start)
             file.flush()
             del file
+        new.rename(place)
+    try:
         yield str(place / "*.npy")
     finally:
-        shutil.rmtree(place)
+        if not options.keep:
+            shutil.rmtree(place)
 
 
 def say(**record: Any) -> None:
@@ -85,21 +107,15 @@ def gigabytes(pattern: str) -> float:
 
 
 def watched(work: Any) -> tuple[Any, dict[str, float]]:
-    memory, start = Memory(), time.perf_counter()
+    watch, start = Watch(), time.perf_counter()
     answer = work()
     seconds = time.perf_counter() - start
-    memory.over.set()
-    memory.thread.join()
-    return answer, {
-        "seconds": round(seconds, 2),
-        "total GB": round(memory.total / 1e9, 2),
-        "largest process GB": round(memory.largest / 1e9, 2),
-    }
+    return answer, {"seconds": round(seconds, 1), **watch.end()}
 
 
 def hull(options: argparse.Namespace) -> None:
     points = options.points or 10**8
-    with files(options.folder, points, lambda rng, n: rng.standard_normal((n, 2))) as pattern:
+    with files(options, "hull", points, lambda rng, n: rng.standard_normal((n, 2))) as pattern:
         with connected(options.workers or 2, memory="2GB"):
             found, spent = watched(lambda: diconet.convex_hull(pattern))
         say(task="hull", points=points, workers=options.workers or 2,
@@ -128,19 +144,16 @@ def cost(points: np.ndarray, centers: np.ndarray) -> float:
 def kmeans(options: argparse.Namespace) -> None:
     points = options.points or 5 * 10**7
     size = min(points, 10**6)
-    with files(options.folder, points, blobs) as pattern:
+    with files(options, "kmeans", points, blobs) as pattern:
         # Every so many rows of all files, so that the sample is one of the files.
         parts = [np.load(p, mmap_mode="r") for p in sorted(Path(pattern).parent.glob("*.npy"))]
         sample = np.concatenate([np.array(part[:: points // size]) for part in parts])[:size]
         del parts
-        if not options.rivals:
-            ours(options, pattern, points, sample)
-        if options.task and not options.rivals:
-            return
-        by_scikit_learn(sample, points)
-        by_mini_batches(pattern, points, sample)
-        if options.dask_ml:
+        ours(options, pattern, points, sample)
+        if options.limit:
             by_dask_ml(options, pattern, points, sample)
+            by_scikit_learn(sample)
+            by_mini_batches(pattern, points, sample)
 
 
 def ours(options: argparse.Namespace, pattern: str, points: int, sample: np.ndarray) -> None:
@@ -151,7 +164,7 @@ def ours(options: argparse.Namespace, pattern: str, points: int, sample: np.ndar
         sample_error=found.sample_error, cost_on_sample=cost(sample, found.centers))  # fmt: skip
 
 
-def by_scikit_learn(sample: np.ndarray, points: int) -> None:
+def by_scikit_learn(sample: np.ndarray) -> None:
     from sklearn.cluster import KMeans
 
     for starts in (1, 3):
@@ -176,19 +189,39 @@ def by_mini_batches(pattern: str, points: int, sample: np.ndarray) -> None:
         cost_on_sample=cost(sample, model.cluster_centers_))  # fmt: skip
 
 
-def by_dask_ml(options: argparse.Namespace, pattern: str, points: int, sample: np.ndarray) -> None:
-    """dask-ml as it comes; what it has not ended after --limit seconds is said to be open."""
+def in_blocks(pattern: str) -> Any:
+    """The files as a Dask array of half a million rows a block, read where they are used."""
+    import dask
     import dask.array as da
+
+    blocks = []
+    for path in sorted(Path(pattern).parent.glob("*.npy")):
+        rows = len(np.load(path, mmap_mode="r"))
+        for start in range(0, rows, 500_000):
+            many = min(500_000, rows - start)
+            block = dask.delayed(_block)(str(path), start, many)
+            blocks.append(da.from_delayed(block, (many, D), dtype=np.float64))
+    return da.concatenate(blocks)
+
+
+def _block(path: str, start: int, many: int) -> np.ndarray:
+    return np.array(np.load(path, mmap_mode="r")[start : start + many])
+
+
+def by_dask_ml(options: argparse.Namespace, pattern: str, points: int, sample: np.ndarray) -> None:
+    """dask-ml as it comes; what it has not ended after --limit seconds is said to be open.
+
+    Data that fits stays in the workers' memory, for it goes through them many times.
+    """
     from dask_ml.cluster import KMeans
 
     def out(*_: Any) -> None:
         raise TimeoutError
 
     with connected(options.workers or 2, memory="2GB"):
-        paths = sorted(Path(pattern).parent.glob("*.npy"))
-        array = da.concatenate(
-            [da.from_array(np.load(p, mmap_mode="r"), chunks=(500_000, D)) for p in paths]
-        )
+        array = in_blocks(pattern)
+        if gigabytes(pattern) < FITS:
+            array = array.persist()
         signal.signal(signal.SIGALRM, out)
         signal.alarm(options.limit)
         try:
@@ -205,7 +238,7 @@ def by_dask_ml(options: argparse.Namespace, pattern: str, points: int, sample: n
 def tour(options: argparse.Namespace) -> None:
     points = options.points or 10**6
     usual = 0.7124 * points**0.5 * (1 + 0.33 / points)
-    with files(options.folder, points, lambda rng, n: rng.random((n, 2))) as pattern:
+    with files(options, "tour", points, lambda rng, n: rng.random((n, 2))) as pattern:
         for workers in [options.workers] if options.workers else [1, 2]:
             with connected(workers, memory="2GB") as client:
                 client.run(_imported)  # what is measured is the work, not Python's start
@@ -227,9 +260,8 @@ def main() -> None:
     parser.add_argument("task", nargs="?", choices=["hull", "kmeans", "tour"])
     parser.add_argument("--points", type=int)
     parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--rivals", action="store_true", help="the others instead of ours")
-    parser.add_argument("--no-dask-ml", dest="dask_ml", action="store_false")
-    parser.add_argument("--limit", type=int, default=600, help="seconds that dask-ml gets")
+    parser.add_argument("--limit", type=int, default=600, help="for dask-ml; 0: ours alone")
+    parser.add_argument("--keep", action="store_true", help="files for the next run")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)

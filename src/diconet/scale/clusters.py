@@ -1,11 +1,4 @@
-"""Clusters of any number of points: a weighted sample that stands for all, then a few full rounds.
-
-The sample is a lightweight coreset (Bachem, Lucic & Krause, 2018): a point is drawn with
-probability half uniform, half in proportion to its squared distance from the mean of all, and
-counts by the inverse. For every set of k centres at once, its cost on the sample is then within
-eps (cost + cost of one centre) / 2 of that on all points, with eps in proportion to
-sqrt(d k log k / m) for m points.
-"""
+"""Clusters of any number of points: centres of a sample that stands for all, then full rounds."""
 
 from __future__ import annotations
 
@@ -16,19 +9,16 @@ from typing import Any, no_type_check
 
 import dask.array as da
 import numpy as np
-from dask.delayed import delayed
 from numba import njit
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_count, check_seed
-from diconet.problems.kmeans.solve import kmeans as kmeans_in_memory
+from diconet.problems.kmeans.problem import PROBLEM
+from diconet.problems.networks import as_network
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import Chunks
+from diconet.scale.sampled import Census, counted, first_centres
 from diconet.scale.work import computed, in_order, leaves, merged
-
-_SAMPLE_PER_CLUSTER = 2_000
-_SAMPLE = 20_000, 400_000
-"""How many points stand for all: per cluster, and at least and at most."""
 
 _ENOUGH = 1e-4
 """A round of Lloyd's algorithm that gains less than this, relative to the cost, is the last."""
@@ -77,32 +67,6 @@ class LargeClusters(Solution):
             start += len(labels)
 
 
-@dataclass(frozen=True, eq=False)
-class _Census:
-    """Sizes of leaves, and the mean of their points with the sum of squares around it."""
-
-    sizes: np.ndarray
-    mean: np.ndarray
-    spread: float
-
-    @classmethod
-    def of(cls, rows: np.ndarray, number: int) -> _Census:
-        mean = rows.mean(0) if len(rows) else np.zeros(rows.shape[1])
-        spread = float(np.square(rows - mean).sum())
-        return cls(np.array([len(rows)]), mean, spread)
-
-    @staticmethod
-    def merge(parts: list[_Census]) -> _Census:
-        sizes = np.concatenate([part.sizes for part in parts])
-        counts = np.array([part.sizes.sum() for part in parts], dtype=np.float64)
-        if len({len(part.mean) for part in parts}) > 1:
-            raise ValueError("points must have as many columns in every chunk; they have not.")
-        means = np.stack([part.mean for part in parts])
-        mean = counts @ means / max(counts.sum(), 1)
-        apart = float(counts @ np.square(means - mean).sum(1))
-        return _Census(sizes, mean, sum(part.spread for part in parts) + apart)
-
-
 def kmeans(
     points: Any,
     k: int,
@@ -121,16 +85,12 @@ def kmeans(
     check_count(k, "k", least=1)
     check_count(lloyd, "lloyd", least=0)
     chunks = Chunks.of(points, "points", columns)
-    census: _Census = computed(
-        merged(_Census.merge, leaves(_Census.of, chunks, "census"), "census")
-    )
+    network = as_network(PROBLEM, model)
+    census: Census = computed(counted(chunks, k, check_seed(seed)))
     size = int(census.sizes.sum())
     if k > size:
         raise ValueError(f"k must be at most the number of points, {size}; got {k}.")
-    wanted = int(np.clip(_SAMPLE_PER_CLUSTER * k, *_SAMPLE))
-    sampled = leaves(_sample, chunks, "sample", census, wanted, check_seed(seed) or 0)
-    start = delayed(_centres, pure=False)(merged(_joined, sampled, "sample"), k, model, seed)
-    centers, on_sample, sample_size = computed(start)
+    centers, on_sample, sample_size = computed(first_centres(chunks, census, k, network, seed))
     at_first: float | None = None
     for rounds in range(lloyd + 1):
         sums = leaves(_Sums.of, chunks, "round", centers)
@@ -146,39 +106,6 @@ def kmeans(
     return LargeClusters(
         found.cost, (), size, centers, found.mass, labels, rounds, sample_size, error, model=model
     )
-
-
-def _sample(
-    rows: np.ndarray, number: int, census: _Census, wanted: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """This leaf's share of the sample, and how much each of its points counts."""
-    total = int(census.sizes.sum())
-    if total <= wanted:
-        return rows, np.ones(len(rows))
-    chance = np.square(rows - census.mean).sum(1)
-    chance *= 0.5 / census.spread if census.spread > 0 else 0.0
-    chance += 0.5 / total
-    reach = np.cumsum(chance)
-    rng = np.random.default_rng([seed, number])
-    many = rng.poisson(wanted * reach[-1]) if len(rows) else 0
-    places = np.searchsorted(reach, np.sort(rng.random(many)) * (reach[-1] if len(rows) else 0))
-    places = np.minimum(places, len(rows) - 1)
-    return rows[places], 1 / (wanted * chance[places])
-
-
-def _joined(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    return np.concatenate([p for p, _ in parts]), np.concatenate([w for _, w in parts])
-
-
-def _centres(
-    sample: tuple[np.ndarray, np.ndarray], k: int, model: Any, seed: int | None
-) -> tuple[np.ndarray, float, int]:
-    """Centres of the sample by the network, their cost on it in terms of all points, its size."""
-    points, weights = sample
-    found = kmeans_in_memory(points, k, sample_weight=weights, model=model, seed=seed)
-    assert not isinstance(found, list)
-    cost = float(weights @ np.square(points - found.centers[found.labels]).sum(1))
-    return found.centers, cost, len(points)
 
 
 @dataclass(frozen=True, eq=False)

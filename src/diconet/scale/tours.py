@@ -1,6 +1,7 @@
 """Tours of any number of cities: cells of the plane are leaves, then windows across their seams.
 
-Cuts found on a sample divide the plane, one shuffle by Dask brings each cell together, and
+Cuts of a sample divide the plane, by the split that has learned to keep clusters whole, for few of
+a short tour's edges lead from one to the next. One shuffle by Dask brings each cell together, and
 `diconet.tsp` makes a round trip of each. What goes up is where these can be opened near the edge of
 their cells; one task joins them. A second division, turned against the first, then brings the seams
 inside cells, where the search repairs them while the rest of the tour stays.
@@ -15,20 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from dask.delayed import Delayed, delayed
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_amount, check_seed
+from diconet.problems.kmeans.problem import PROBLEM as CLUSTERS
+from diconet.problems.networks import as_network
 from diconet.problems.solution import Solution
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists
 from diconet.problems.tsp.search.parts import search_part
 from diconet.problems.tsp.solve import tsp as tsp_in_memory
 from diconet.scale.chunks import Chunks
-from diconet.scale.division import Division
+from diconet.scale.division import Division, MedianSplit, Sample, shuffled
 from diconet.scale.links import Places, Runs, linked
 from diconet.scale.work import computed, in_order, kept, leaves, merged, offsets_of
 
@@ -94,20 +96,20 @@ def tsp(
     size = int(census.sizes.sum())
     if size == 0:
         raise ValueError("cities must hold at least 1 row; got none.")
-    levels = max(0, math.ceil(math.log2(size / cell)))
-    divisions = [
-        Division.of(census.sample, census.weights, levels, angle) for angle in (0.0, _ANGLE)
-    ]
+    sample = census.sample.evened()
+    most = cell * len(sample) / size
+    splits = as_network(CLUSTERS, None).split, MedianSplit(_ANGLE)
+    divisions = [Division.by_size(split, sample, most) for split in splits]
     offsets = offsets_of(census.sizes)
     frames = leaves(_frame, chunks, "cells", divisions[0], offsets)
-    cells = _shuffled(frames, len(divisions[0]), _COLUMNS).to_delayed()
+    cells = shuffled(frames, len(divisions[0]), _COLUMNS)
     toured = [
         delayed(_toured, nout=2, pure=False)(part, number, kicks, model, seed)
         for number, part in enumerate(cells)
     ]
     frames, places = _placed(toured, divisions[1])
-    if levels:
-        cells = _shuffled(frames, len(divisions[1]), _PLACED).to_delayed()
+    if len(divisions[0]) > 1:
+        cells = shuffled(frames, len(divisions[1]), _PLACED)
         repaired = [
             delayed(_repaired, nout=2, pure=False)(part, number, size, seed or 0)
             for number, part in enumerate(cells)
@@ -125,31 +127,27 @@ def _pieces(frames: Sequence[Any], size: int) -> list[Any]:
     start = delayed(_start, pure=False)([delayed(_place_of_first, pure=False)(f) for f in frames])
     step = -(-size // len(frames))
     moved = [delayed(_by_piece, pure=False)(frame, size, start, step) for frame in frames]
-    pieces = _shuffled(moved, -(-size // step), _PLACED).to_delayed()
+    pieces = shuffled(moved, -(-size // step), _PLACED)
     return [delayed(_ids, pure=False)(piece) for piece in pieces]
 
 
 @dataclass(frozen=True, eq=False)
 class _Census:
-    """Sizes of leaves, and a sample with how many cities each of its points stands for."""
+    """Sizes of leaves, and a sample of their cities."""
 
     sizes: np.ndarray
-    sample: np.ndarray
-    weights: np.ndarray
+    sample: Sample
 
     @staticmethod
     def merge(parts: list[_Census]) -> _Census:
-        names = ("sizes", "sample", "weights")
-        return _Census(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+        sizes = np.concatenate([part.sizes for part in parts])
+        return _Census(sizes, Sample.merge([part.sample for part in parts]))
 
 
 def _census(rows: np.ndarray, number: int, share: int) -> _Census:
     if rows.shape[1] != 2:
         raise ValueError(f"cities must have 2 columns; got {rows.shape[1]}.")
-    step = max(1, len(rows) // share)
-    sample = rows[np.random.default_rng(number).permutation(len(rows))[: len(rows) // step]]
-    weights = np.full(len(sample), len(rows) / max(1, len(sample)))
-    return _Census(np.array([len(rows)]), sample, weights)
+    return _Census(np.array([len(rows)]), Sample.of(rows, share, [number]))
 
 
 _COLUMNS = {"id": np.int64, "x": np.float64, "y": np.float64, "cell": np.int64}
@@ -161,13 +159,6 @@ def _frame(rows: np.ndarray, number: int, division: Division, offsets: np.ndarra
     return pd.DataFrame(
         {"id": index, "x": rows[:, 0], "y": rows[:, 1], "cell": division.cells(rows)}
     )
-
-
-def _shuffled(frames: Sequence[Delayed], cells: int, columns: dict[str, Any]) -> dd.DataFrame:
-    """The rows of each cell together, a partition each."""
-    meta = pd.DataFrame({name: np.empty(0, kind) for name, kind in columns.items()})
-    frame = dd.from_delayed(list(frames), meta=meta, verify_meta=False)
-    return frame.set_index("cell", divisions=list(range(cells + 1)), shuffle_method="tasks")
 
 
 def _toured(
@@ -271,13 +262,13 @@ def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
     members = np.flatnonzero(strip).astype(np.int32)
     if len(members) == 0:
         return path
-    levels = max(0, math.ceil(math.log2(len(members) / _PART)))
-    group = Division.of(xy[members], np.ones(len(members)), levels).cells(xy[members])
+    parts = Division.by_size(MedianSplit(), xy[members], _PART)
+    group = parts.cells(xy[members])
     pos = np.empty(len(path), dtype=np.int32)
     pos[path] = np.arange(len(path))
     strand, local = np.zeros(len(path), np.int32), np.full(len(path), -1, np.int32)
     metric, tiny = Metric.of(xy), _HAIR * float(np.ptp(xy, axis=0).max())
-    for number in range(2**levels):
+    for number in range(len(parts)):
         mine = members[group == number]
         kicks, lucky = int(_SEAM_KICKS * len(mine)), np.uint64((seed * 1009 + number) | 1)
         search_part(

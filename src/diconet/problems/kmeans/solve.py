@@ -219,7 +219,7 @@ def kmeans(
     with torch.inference_mode():
         tree = clusters_tree(network, sets, seeds)
         tell("merging, then Lloyd's rounds")
-        settled = _settled(sets, tree, frames, _merge_of(network) if exchange else None, lloyd)
+        settled = _settled(sets, tree, frames, merge_of(network) if exchange else None, lloyd)
     found = [
         frame.clusters(one, count, partitions, model)
         for frame, one, count, partitions in zip(
@@ -236,12 +236,14 @@ def clusters_tree(
 
     Where the split does not share them out between its two sides, the number of points does.
     """
-    split: Split = network.split
-    if sets.items.dtype == torch.float64:
-        split = _AtItsOwnScale(split)
-    if not isinstance(network.split, SweepSplit):
-        split = SharedBudget(split)
+    split = budgeted_split(network, fine=sets.items.dtype == torch.float64)
     return grow(split, sets, Growth(), seeds, closed=sets.context[:, 0] <= 1)
+
+
+def budgeted_split(network: DiCoNet, *, fine: bool = False) -> Split:
+    """The network's split, which shares out the leaves that a set is to become."""
+    split: Split = _AtItsOwnScale(network.split) if fine else network.split
+    return split if isinstance(network.split, SweepSplit) else SharedBudget(split)
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,7 @@ class _AtItsOwnScale:
         return self.split(sets.with_items(x.float()), seeds)
 
 
-def _merge_of(network: DiCoNet) -> ExchangeMerge:
+def merge_of(network: DiCoNet) -> ExchangeMerge:
     """The network's merge; one that has learned nothing where it has none."""
     return network.merge if isinstance(network.merge, ExchangeMerge) else ExchangeMerge()
 
