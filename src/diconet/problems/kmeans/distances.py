@@ -10,53 +10,51 @@ from numba import njit
 FAR = np.float32(3e38)
 """Farther than anything: points are of size one."""
 
+TINY = 1e-30
+
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 @typing.no_type_check
-def two_nearest(x, i, centres, far, mine):
+def between(x, i, centres, c):
+    """The squared distance of a point to a centre."""
+    far = np.float32(0.0)
+    for j in range(x.shape[1]):
+        gap = x[i, j] - centres[c, j]
+        far += gap * gap
+    return far
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+@typing.no_type_check
+def two_nearest(x, i, centres, mine):
     """The nearest centre to a point, its squared distance and that of the second.
 
-    `centres` are features by centres; where two are as near, a point stays with `mine`.
+    Where two are as near, a point stays with `mine`.
     """
-    d, k = centres.shape
-    for c in range(k):
-        far[c] = 0
-    for j in range(d):
-        value = x[i, j]
-        for c in range(k):
-            gap = value - centres[j, c]
-            far[c] += gap * gap
-    least = FAR
-    for c in range(k):
-        least = min(least, far[c])
-    best = mine
-    if mine < 0 or far[mine] > least:
-        best = 0
-        while best < k - 1 and far[best] > least:
-            best += 1
-    far[best] = FAR
-    second = FAR
-    for c in range(k):
-        second = min(second, far[c])
+    best, second = mine, FAR
+    least = FAR if mine < 0 else between(x, i, centres, mine)
+    for c in range(len(centres)):
+        if c != mine:
+            far = between(x, i, centres, c)
+            if far < least:
+                best, least, second = c, far, least
+            elif far < second:
+                second = far
     return best, least, second
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
 def find_near(means, which, count, near, gap):
     """The centres nearest to some of them, nearest first, and the squared distances."""
-    k, d = means.shape
     m = near.shape[1]
     for p in range(count):
         a = which[p]
         for q in range(m):
             near[a, q] = -1
             gap[a, q] = FAR
-        for c in range(k):
-            far = np.float32(0.0)
-            for j in range(d):
-                away = means[a, j] - means[c, j]
-                far += away * away
+        for c in range(len(means)):
+            far = between(means, a, means, c)
             if c != a and far < gap[a, m - 1]:
                 q = m - 1
                 while q > 0 and gap[a, q - 1] > far:

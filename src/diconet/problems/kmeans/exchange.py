@@ -22,7 +22,6 @@ from diconet.problems.kmeans.exchange_kernels import (
     LOSS,
     NEAR,
     TINY,
-    WISH,
 )
 from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.lloyd import lloyd
@@ -99,7 +98,7 @@ class ExchangeMerge(nn.Module):
     """Joins the clusters of two halves, and repairs what cutting them apart has cost.
 
     A cut goes through clusters, and it fixes how many lie on either side: both only show where the
-    halves meet. First points move to nearer means among those around theirs (`rounds` times). Then
+    halves meet. First points move to where they cost less around theirs (`rounds` times). Then
     clusters that are cheap to lose are given up for cutting others in two, where that pays. Most
     such exchanges do not, and trying one costs what its surroundings do; so a small network learns
     how much more an exchange gives than is seen at a glance, the best are tried first, and the
@@ -257,8 +256,8 @@ def kicked(known: tuple[np.ndarray, ...], number: int) -> np.ndarray:
 def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     """Room for what the loops know of a node's points and clusters."""
     (n, d), m = x.shape, min(NEAR, k - 1)
-    at = np.empty((4, n), np.int64)
-    at[LABEL] = at[WISH] = labels
+    at = np.empty((3, n), np.int64)
+    at[LABEL] = labels
     clusters = np.empty((k, d + 1)), np.empty((k, d), x.dtype)
     near = np.empty((k, m), np.int64), np.empty((k, m), np.float32)
     return at, np.empty(k + 1, np.int64), *clusters, *near, np.empty((3, k))

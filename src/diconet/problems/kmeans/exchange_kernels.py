@@ -18,9 +18,9 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import two_nearest
+from diconet.problems.kmeans.distances import FAR, TINY, between
 
-LABEL, WISH, HALF, ORDER = 0, 1, 2, 3
+LABEL, HALF, ORDER = 0, 1, 2
 GAIN, LOSS, COST = 0, 1, 2
 
 FEATURES = 10
@@ -29,7 +29,9 @@ FEATURES = 10
 NEAR = 8
 """Clusters near a cluster that are in its region."""
 
-TINY = 1e-30
+ROUNDING = 1e-5
+"""A point moves where it then costs less, by more than this share."""
+
 _POWER_STEPS, _HALVINGS = 3, 3
 
 
@@ -72,20 +74,43 @@ def add_up(x, w, at, sums, means):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
-def move(at, start):
-    """Moves points to where they would rather be; whether any has moved.
+def shift(x, w, i, sums, means, c, sign):
+    """Adds a point to a cluster (`sign` 1) or takes it away (-1); the mean follows."""
+    d = means.shape[1]
+    sums[c, d] += sign * w[i]
+    for j in range(d):
+        sums[c, j] += sign * w[i] * x[i, j]
+        means[c, j] = sums[c, j] / max(sums[c, d], TINY)
 
-    A cluster keeps its last point.
+
+@njit(cache=True, nogil=True, error_model="numpy")
+@typing.no_type_check
+def settle(x, w, at, start, sums, means, near):
+    """Moves points, one after the other, to the cluster near theirs where they cost least.
+
+    Means follow at once, so no move costs more (Hartigan's rule). A cluster keeps its last point.
+    Whether any has moved.
     """
-    moved = False
-    for c in range(len(start) - 1):
+    (k, d), moved = means.shape, False
+    for c in range(k):
         left = start[c + 1] - start[c]
         for p in range(start[c], start[c + 1]):
             i = at[ORDER, p]
-            if at[WISH, i] != c and left > 1:
-                at[LABEL, i] = at[WISH, i]
+            rest = sums[c, d] - w[i]
+            if left < 2 or rest <= ROUNDING * w[i]:
+                continue  # alone, a point costs nothing
+            best, least = c, (1 - ROUNDING) * between(x, i, means, c) * sums[c, d] / rest
+            for q in range(near.shape[1]):
+                b = near[c, q]
+                cost = between(x, i, means, b) * sums[b, d] / (sums[b, d] + w[i] + TINY)
+                if cost < least:
+                    best, least = b, cost
+            if best != c:
+                at[LABEL, i] = best
                 left -= 1
                 moved = True
+                shift(x, w, i, sums, means, c, -1)
+                shift(x, w, i, sums, means, best, 1)
     if moved:
         sort_points(at, start)
     return moved
@@ -94,24 +119,18 @@ def move(at, start):
 @njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
 def look(x, w, at, start, means, near, seen, c):
-    """What cluster c costs, what giving it up would lose, and where its points would rather be.
+    """What cluster c costs, and what giving it up would lose.
 
     Given up, each of its points goes to the nearest cluster of its region.
     """
-    d, m = x.shape[1], near.shape[1]
-    centres, far = np.empty((d, m + 1), x.dtype), np.empty(m + 1, np.float32)
-    for j in range(d):
-        centres[j, 0] = means[c, j]
-        for q in range(m):
-            centres[j, q + 1] = means[near[c, q], j]
-    cost, loss, own = 0.0, 0.0, np.int64(0)
+    cost, loss = 0.0, 0.0
     for p in range(start[c], start[c + 1]):
         i = at[ORDER, p]
-        best, least, second = two_nearest(x, i, centres, far, own)
-        at[WISH, i] = c if best == own else near[c, best - 1]
-        cost += w[i] * least
-        if best == own and m > 0:
-            loss += w[i] * (second - least)
+        own, other = between(x, i, means, c), FAR
+        for q in range(near.shape[1]):
+            other = min(other, between(x, i, means, near[c, q]))
+        cost += w[i] * min(own, other)
+        loss += w[i] * max(other - own, np.float32(0.0))
     seen[COST, c], seen[LOSS, c] = cost, loss
 
 

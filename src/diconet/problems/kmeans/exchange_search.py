@@ -7,7 +7,7 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import find_near, two_nearest
+from diconet.problems.kmeans.distances import FAR, TINY, between, find_near
 from diconet.problems.kmeans.exchange_kernels import (
     COST,
     FEATURES,
@@ -17,17 +17,17 @@ from diconet.problems.kmeans.exchange_kernels import (
     LOSS,
     NEAR,
     ORDER,
-    TINY,
+    ROUNDING,
     add_up,
     cut_in_two,
     describe,
     look,
-    move,
+    settle,
+    shift,
     sort_points,
 )
 
 _ROUNDS = 3
-_OUT_OF_REACH = 1e18
 
 _SLACK = 0.6
 """An exchange is tried though it should gain no more than this share of what it loses.
@@ -44,7 +44,7 @@ _ENOUGH = 1e-6
 def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
     """How much more clusters explain if `a` is given up and `b` cut (-1 for neither).
 
-    Their regions' points move as Lloyd's would for a few rounds. Where that explains more than
+    Their regions' points move to where they cost least, a few times each. Where that explains more than
     `least`, the exchange is made: cluster `a` is then one half of `b`. One that empties a cluster
     counts as none. `ids` gets the clusters that were touched; how many is the second answer.
     """
@@ -77,28 +77,38 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
             rows[count] = i
             slot[count] = -1 if c == a else new if c == b and at[HALF, i] else q
             count += 1
-    local = np.empty((slots, d + 1))
-    centres, far = np.empty((d, slots), x.dtype), np.empty(slots, np.float32)
-    moved = True
-    for step in range(_ROUNDS + 1):
-        for q in range(slots):
-            for j in range(d + 1):
-                local[q, j] = 0.0
-        for p in range(count):
-            if slot[p] >= 0:
-                local[slot[p], d] += w[rows[p]]
-                for j in range(d):
-                    local[slot[p], j] += w[rows[p]] * x[rows[p], j]
-        if step == _ROUNDS or not moved:
-            break
-        for q in range(slots):
+    local, centres = np.zeros((slots, d + 1)), np.empty((slots, d), x.dtype)
+    for p in range(count):
+        if slot[p] >= 0:
+            local[slot[p], d] += w[rows[p]]
             for j in range(d):
-                centres[j, q] = _OUT_OF_REACH if q == dead else local[q, j] / max(local[q, d], TINY)
+                local[slot[p], j] += w[rows[p]] * x[rows[p], j]
+    for q in range(slots):
+        for j in range(d):
+            centres[q, j] = local[q, j] / max(local[q, d], TINY)
+    for _ in range(_ROUNDS):
         moved = False
         for p in range(count):
-            best, _, _ = two_nearest(x, rows[p], centres, far, slot[p])
-            moved = moved or best != slot[p]
-            slot[p] = best
+            i, mine = rows[p], slot[p]
+            best, lowest = mine, np.float64(FAR)
+            if mine >= 0:
+                rest = local[mine, d] - w[i]
+                if rest <= ROUNDING * w[i]:
+                    continue
+                lowest = (1 - ROUNDING) * between(x, i, centres, mine) * local[mine, d] / rest
+            for q in range(slots):
+                if q != mine and q != dead:
+                    cost = between(x, i, centres, q) * local[q, d] / (local[q, d] + w[i] + TINY)
+                    if cost < lowest:
+                        best, lowest = q, cost
+            if best != mine:
+                moved = True
+                slot[p] = best
+                if mine >= 0:
+                    shift(x, w, i, local, centres, mine, -1)
+                shift(x, w, i, local, centres, best, 1)
+        if not moved:
+            break
     after = 0.0
     for q in range(slots):
         if q != dead:
@@ -136,13 +146,12 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, rounds, tries, 
     sort_points(at, start)
     add_up(x, w, at, sums, means)
     find_near(means, ids, k, near, gap)
-    for step in range(rounds + 1):
-        for c in range(k):
-            look(x, w, at, start, means, near, seen, c)
-        if step == rounds or not move(at, start):
+    for _ in range(rounds):
+        if not settle(x, w, at, start, sums, means, near):
             break
-        add_up(x, w, at, sums, means)
         find_near(means, ids, k, near, gap)
+    for c in range(k):
+        look(x, w, at, start, means, near, seen, c)
     total, weight = 0.0, 0.0
     for c in range(k):
         total += seen[COST, c]
@@ -202,6 +211,9 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, rounds, tries, 
         made += 1
         sort_points(at, start)
         find_near(means, ids, touched, near, gap)
+    for _ in range(rounds):
+        if not settle(x, w, at, start, sums, means, near):
+            break
     return tried, made
 
 

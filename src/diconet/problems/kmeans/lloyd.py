@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import find_near, two_nearest
+from diconet.problems.kmeans.distances import between, find_near, two_nearest
 from diconet.problems.kmeans.threads import in_parts
 
 _BLOCK = 32_768
@@ -89,7 +89,7 @@ def _visit(
     near, gap = np.empty((k, 1), np.int64), np.empty((k, 1), np.float32)
     find_near(means, np.arange(k), k, near, gap)
     apart = 0.5 * np.sqrt(gap[:, 0].astype(np.float64)) * (1 - _ROUNDING)
-    how = (np.ascontiguousarray(means.T), moved, apart, first)
+    how = (means, moved, apart, first)
     bounds = (state.labels, state.upper, state.lower)
 
     def visit(low: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -115,14 +115,13 @@ def visit_block(
     `moved` is how far each centre went, `apart` half the way from each to its nearest; `first`
     looks at all points. `sums` and `mass` get what the changes add; their number is the answer.
     """
-    d, k = centres.shape
+    k, d = centres.shape
     most, second, which = 0.0, 0.0, -1
     for c in range(k):
         if moved[c] > most:
             most, second, which = moved[c], most, c
         elif moved[c] > second:
             second = moved[c]
-    far = np.empty(k, np.float32)
     changed = 0
     for i in range(low, high):
         mine = labels[i]
@@ -132,14 +131,10 @@ def visit_block(
             bound = max(apart[mine], lower[i])
             if upper[i] <= bound:
                 continue
-            own = np.float32(0.0)
-            for j in range(d):
-                gap = x[i, j] - centres[j, mine]
-                own += gap * gap
-            upper[i] = np.sqrt(own)
+            upper[i] = np.sqrt(between(x, i, centres, mine))
             if upper[i] <= bound:
                 continue
-        best, least, runner_up = two_nearest(x, i, centres, far, mine)
+        best, least, runner_up = two_nearest(x, i, centres, mine)
         upper[i] = np.sqrt(least)
         lower[i] = np.sqrt(runner_up)
         if first or best != mine:
