@@ -56,7 +56,7 @@ def repaired(
 def known_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     """What the loops know of points in clusters before they look: all clusters are near."""
     known = arrays_of(x, labels, k)
-    at, start, sums, means, near, gap, _ = known
+    at, start, sums, means, near, gap, _, _ = known
     sort_points(at, start)
     add_up(x, np.ones(len(x), np.float32), at, sums, means)
     find_near(means, np.arange(k), k, near, gap)
@@ -93,7 +93,7 @@ def test_what_losing_a_cluster_costs_is_what_its_points_pay_elsewhere() -> None:
     """Points that would rather be elsewhere lose nothing; they cost what the nearest mean says."""
     x = scattered(40, features=3).items.numpy()
     labels, w = labels_in(6, 40).numpy(), np.ones(40, np.float32)
-    at, start, sums, means, near, _, seen = known_of(x, labels, 6)
+    at, start, sums, means, near, _, seen, _ = known_of(x, labels, 6)
     for c in range(6):
         look(x, w, at, start, means, near, seen, c)
         far = np.square(x[labels == c][:, None] - sums[:, :3] / sums[:, 3:]).sum(2)
@@ -107,7 +107,7 @@ def test_what_cutting_a_cluster_gains_is_what_its_halves_save() -> None:
     sets = scattered(50, features=3)
     labels, w = labels_in(4, 50), np.ones(50, np.float32)
     x = sets.items.numpy()
-    at, start, sums, _, _, _, seen = known_of(x, labels.numpy(), 4)
+    at, start, sums, _, _, _, seen, _ = known_of(x, labels.numpy(), 4)
     for c in range(4):
         cut_in_two(x, w, at, start, sums, seen, c)
         mine = torch.from_numpy(at[HALF] > 0) & (labels == c)
@@ -123,7 +123,7 @@ def test_the_halves_of_two_far_heaps_are_the_heaps() -> None:
     x = points.numpy()
     labels = np.zeros(30, np.int64)
     labels[0] = 1  # two clusters at least
-    at, start, sums, _, _, _, seen = known_of(x, labels, 2)
+    at, start, sums, _, _, _, seen, _ = known_of(x, labels, 2)
     cut_in_two(x, np.ones(30, np.float32), at, start, sums, seen, 0)
     halves = at[HALF][1:] > 0
     assert len(set(halves[:4])) == len(set(halves[4:])) == 1
@@ -136,11 +136,11 @@ def test_what_a_try_says_is_what_it_does(a: int, b: int) -> None:
     sets = scattered(60, features=2)
     settled = repaired(sets, labels_in(6, 60), [6], tries=0, rounds=100)
     x, w = sets.items.numpy(), np.ones(60, np.float32)
-    at, start, sums, means, near, _, seen = known_of(x, settled.numpy(), 6)
+    at, start, sums, means, near, _, seen, spare = known_of(x, settled.numpy(), 6)
     if b >= 0:
         cut_in_two(x, w, at, start, sums, seen, b)
     before = cost_of(sets, settled)
-    ids, mark = np.empty(19, np.int64), np.zeros(6, np.bool_)
+    ids, mark = spare[0], spare[1]
     least = -np.inf if a >= 0 and b >= 0 else np.inf
     how = (x, w, at, start, sums, means, near, a, b, least, ids, mark)
     gained, touched = try_exchange(*how)
@@ -165,7 +165,7 @@ def test_a_survey_gives_what_exchanges_realise_and_changes_nothing() -> None:
     survey(x, w, *known, features, found)
     assert np.isfinite(features).all()
     assert (known[0][LABEL] == settled.numpy()).all()
-    seen = known[-1]
+    seen = known[6]
     assert (found[GAIN] >= seen[GAIN] - 1e-5).all(), "moving on gains more than cutting alone"
     assert (found[LOSS] <= seen[LOSS] + 1e-5).all(), "moving on loses less than giving up alone"
 

@@ -12,8 +12,11 @@ FAR = np.float32(3e38)
 
 TINY = 1e-30
 
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""For what only loops call: without the way in from Python, it compiles faster."""
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def between(x, i, centres, c):
     """The squared distance of a point to a centre."""
@@ -24,22 +27,21 @@ def between(x, i, centres, c):
     return far
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def two_nearest(x, i, centres, mine):
     """The nearest centre to a point, its squared distance and that of the second.
 
     Where two are as near, a point stays with `mine`.
     """
-    best, second = mine, FAR
-    least = FAR if mine < 0 else between(x, i, centres, mine)
-    for c in range(len(centres)):
-        if c != mine:
-            far = between(x, i, centres, c)
-            if far < least:
-                best, least, second = c, far, least
-            elif far < second:
-                second = far
+    best, least, second = mine, FAR, FAR
+    for q in range(-1 if mine >= 0 else 0, len(centres)):
+        c = mine if q < 0 else q
+        far = FAR if q == mine else between(x, i, centres, c)
+        if far < least:
+            best, least, second = c, far, least
+        elif far < second:
+            second = far
     return best, least, second
 
 

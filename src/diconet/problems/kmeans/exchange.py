@@ -241,7 +241,7 @@ def _explained(sums: np.ndarray) -> float:
 
 def kicked(known: tuple[np.ndarray, ...], number: int) -> np.ndarray:
     """Labels with the clusters that seem least needed given up for the halves of others."""
-    at, near, seen = known[0], known[4], known[-1]
+    at, near, seen = known[0], known[4], known[6]
     labels, loss, gain = at[LABEL].copy(), seen[LOSS], seen[GAIN]
     given_up, cut = np.argsort(loss)[:number], np.argsort(-gain)[:number]
     for a, b in zip(given_up, cut, strict=True):
@@ -260,7 +260,9 @@ def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ..
     at[LABEL] = labels
     clusters = np.empty((k, d + 1)), np.empty((k, d), x.dtype)
     near = np.empty((k, m), np.int64), np.empty((k, m), np.float32)
-    return at, np.empty(k + 1, np.int64), *clusters, *near, np.empty((3, k))
+    spare = np.zeros((3, max(k, 2 * NEAR + 3)), np.int64)
+    spare[0, :k] = np.arange(k)
+    return at, np.empty(k + 1, np.int64), *clusters, *near, np.zeros((5, k)), spare
 
 
 def as_array(points: Float[Tensor, "items features"]) -> np.ndarray:

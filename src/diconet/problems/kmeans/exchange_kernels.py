@@ -18,10 +18,10 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import FAR, TINY, between
+from diconet.problems.kmeans.distances import FAR, INNER, TINY, between
 
 LABEL, HALF, ORDER = 0, 1, 2
-GAIN, LOSS, COST = 0, 1, 2
+GAIN, LOSS, COST, SCORES = 0, 1, 2, 3
 
 FEATURES = 10
 """Numbers that describe a cluster to what chooses exchanges: see `estimate`."""
@@ -72,18 +72,18 @@ def add_up(x, w, at, sums, means):
             means[c, j] = sums[c, j] / max(sums[c, d], TINY)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
-def shift(x, w, i, sums, means, c, sign):
-    """Adds a point to a cluster (`sign` 1) or takes it away (-1); the mean follows."""
+def shift(x, i, weight, sums, means, c):
+    """Adds a point to a cluster, or takes it away if the weight is negative; the mean follows."""
     d = means.shape[1]
-    sums[c, d] += sign * w[i]
+    sums[c, d] += weight
     for j in range(d):
-        sums[c, j] += sign * w[i] * x[i, j]
+        sums[c, j] += weight * x[i, j]
         means[c, j] = sums[c, j] / max(sums[c, d], TINY)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def settle(x, w, at, start, sums, means, near):
     """Moves points, one after the other, to the cluster near theirs where they cost least.
@@ -99,18 +99,19 @@ def settle(x, w, at, start, sums, means, near):
             rest = sums[c, d] - w[i]
             if left < 2 or rest <= ROUNDING * w[i]:
                 continue  # alone, a point costs nothing
-            best, least = c, (1 - ROUNDING) * between(x, i, means, c) * sums[c, d] / rest
-            for q in range(near.shape[1]):
-                b = near[c, q]
-                cost = between(x, i, means, b) * sums[b, d] / (sums[b, d] + w[i] + TINY)
+            best, least = c, np.inf
+            for q in range(-1, near.shape[1]):
+                b = c if q < 0 else near[c, q]
+                after = (1 + ROUNDING) * rest if q < 0 else sums[b, d] + w[i] + TINY
+                cost = between(x, i, means, b) * sums[b, d] / after
                 if cost < least:
                     best, least = b, cost
             if best != c:
                 at[LABEL, i] = best
                 left -= 1
                 moved = True
-                shift(x, w, i, sums, means, c, -1)
-                shift(x, w, i, sums, means, best, 1)
+                shift(x, i, -w[i], sums, means, c)
+                shift(x, i, w[i], sums, means, best)
     if moved:
         sort_points(at, start)
     return moved
@@ -126,11 +127,15 @@ def look(x, w, at, start, means, near, seen, c):
     cost, loss = 0.0, 0.0
     for p in range(start[c], start[c + 1]):
         i = at[ORDER, p]
-        own, other = between(x, i, means, c), FAR
-        for q in range(near.shape[1]):
-            other = min(other, between(x, i, means, near[c, q]))
-        cost += w[i] * min(own, other)
-        loss += w[i] * max(other - own, np.float32(0.0))
+        own, other = FAR, FAR
+        for q in range(-1, near.shape[1]):
+            far = between(x, i, means, c if q < 0 else near[c, q])
+            if q < 0:
+                own = far
+            elif far < other:
+                other = far
+        cost += w[i] * (own if own < other else other)
+        loss += w[i] * (other - own) if own < other else 0.0
     seen[COST, c], seen[LOSS, c] = cost, loss
 
 
@@ -183,7 +188,7 @@ def cut_in_two(x, w, at, start, sums, seen, c):
         seen[GAIN, c] = size / weight + size / (mass - weight)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def describe(n, sums, near, gap, seen, c, means, out):
     """What is known of a cluster at little cost, unchanged by scale; `means` are of all clusters.

@@ -7,7 +7,7 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import FAR, TINY, between, find_near
+from diconet.problems.kmeans.distances import TINY, between, find_near
 from diconet.problems.kmeans.exchange_kernels import (
     COST,
     FEATURES,
@@ -15,9 +15,9 @@ from diconet.problems.kmeans.exchange_kernels import (
     HALF,
     LABEL,
     LOSS,
-    NEAR,
     ORDER,
     ROUNDING,
+    SCORES,
     add_up,
     cut_in_two,
     describe,
@@ -44,9 +44,9 @@ _ENOUGH = 1e-6
 def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
     """How much more clusters explain if `a` is given up and `b` cut (-1 for neither).
 
-    Their regions' points move to where they cost least, a few times each. Where that explains more than
-    `least`, the exchange is made: cluster `a` is then one half of `b`. One that empties a cluster
-    counts as none. `ids` gets the clusters that were touched; how many is the second answer.
+    Their regions' points move to where they cost least, a few times each. Where that explains more
+    than `least`, the exchange is made: cluster `a` is then one half of `b`. One that empties a
+    cluster counts as none. `ids` gets the clusters touched; how many is the second answer.
     """
     d, m = means.shape[1], near.shape[1]
     r = 0
@@ -56,7 +56,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
             if c >= 0:
                 c = c if q < 0 else near[c, q]
                 if not mark[c]:
-                    mark[c] = True
+                    mark[c] = 1
                     ids[r] = c
                     r += 1
     new = -1 if b < 0 else r if a < 0 else 1
@@ -64,7 +64,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
     count, before = 0, 0.0
     for q in range(r):
         c = ids[q]
-        mark[c] = False
+        mark[c] = 0
         count += start[c + 1] - start[c]
         for j in range(d):
             before += sums[c, j] * sums[c, j] / max(sums[c, d], TINY)
@@ -90,23 +90,23 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
         moved = False
         for p in range(count):
             i, mine = rows[p], slot[p]
-            best, lowest = mine, np.float64(FAR)
-            if mine >= 0:
-                rest = local[mine, d] - w[i]
-                if rest <= ROUNDING * w[i]:
-                    continue
-                lowest = (1 - ROUNDING) * between(x, i, centres, mine) * local[mine, d] / rest
+            best, lowest = mine, np.inf
+            if mine >= 0 and local[mine, d] - w[i] <= ROUNDING * w[i]:
+                continue  # alone, a point costs nothing
             for q in range(slots):
-                if q != mine and q != dead:
-                    cost = between(x, i, centres, q) * local[q, d] / (local[q, d] + w[i] + TINY)
+                if q != dead:
+                    after = local[q, d] + w[i] + TINY
+                    if q == mine:
+                        after = (1 + ROUNDING) * (local[q, d] - w[i])
+                    cost = between(x, i, centres, q) * local[q, d] / after
                     if cost < lowest:
                         best, lowest = q, cost
             if best != mine:
                 moved = True
                 slot[p] = best
                 if mine >= 0:
-                    shift(x, w, i, local, centres, mine, -1)
-                shift(x, w, i, local, centres, best, 1)
+                    shift(x, i, -w[i], local, centres, mine)
+                shift(x, i, w[i], local, centres, best)
         if not moved:
             break
     after = 0.0
@@ -130,7 +130,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
-def exchange_node(x, w, at, start, sums, means, near, gap, seen, rounds, tries, w1, w2):
+def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, tries, w1, w2):
     """Settles a node's points, then exchanges clusters for as long as that should pay.
 
     What cutting a cluster gains and giving one up loses is estimated: as seen, corrected by the
@@ -139,8 +139,7 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, rounds, tries, 
     sides are known better. How many were tried and how many made is the answer.
     """
     n, (k, d) = x.shape[0], means.shape
-    ids, mark = np.arange(max(k, 2 * NEAR + 3)), np.zeros(k, np.bool_)
-    scores, known = np.zeros((2, k)), np.zeros(k, np.bool_)
+    ids, mark, known, scores = spare[0], spare[1], spare[2], seen[SCORES:]
     nobody = np.int64(-1)
     about, tried, made, touched = np.empty(FEATURES), 0, 0, k
     sort_points(at, start)
@@ -164,7 +163,7 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, rounds, tries, 
             cut_in_two(x, w, at, start, sums, seen, ids[p])
         for p in range(touched):
             c = ids[p]
-            known[c] = False
+            known[c] = 0
             describe(n, sums, near, gap, seen, c, whole, about)
             log_gain, log_loss = w2[GAIN, -1], w2[LOSS, -1]
             for h in range(len(w1)):
@@ -196,7 +195,7 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, rounds, tries, 
                 )
                 if one < 0:  # giving up alone
                     tried += 1
-                    known[a] = True
+                    known[a] = 1
                     scores[LOSS, a] = -gained
                     scores[GAIN, b] = min(scores[GAIN, b], max(found - gained, 0.0))
                 elif gained > enough:
@@ -219,10 +218,10 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, rounds, tries, 
 
 @njit(cache=True, error_model="numpy")
 @typing.no_type_check
-def survey(x, w, at, start, sums, means, near, gap, seen, features, found):
+def survey(x, w, at, start, sums, means, near, gap, seen, spare, features, found):
     """For every cluster of a node, its features, and what exchanges realise, in the last two."""
     k, d = means.shape
-    ids, mark = np.arange(max(k, 2 * NEAR + 3)), np.zeros(k, np.bool_)
+    ids, mark = spare[0], spare[1]
     sort_points(at, start)
     add_up(x, w, at, sums, means)
     find_near(means, ids, k, near, gap)
