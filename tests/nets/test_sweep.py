@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, fold, grow
-from diconet.nets.sweep import SweepSplit, candidates_of, sides_of
+from diconet.nets.sweep import SweepSplit
+from diconet.nets.sweep_candidates import candidates_of, sides_of
 from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.exchange import ExchangeMerge
 

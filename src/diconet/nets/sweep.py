@@ -7,16 +7,12 @@ scale.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from diconet.core.host import from_host, to_host
 from diconet.core.noise import gumbel, mix
 from diconet.core.segments import (
     index_of,
@@ -29,19 +25,7 @@ from diconet.core.segments import (
 )
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
-from diconet.nets.sweep_kernels import (
-    DEVIATION,
-    DIRECTIONS,
-    MEASURES,
-    RIGHT,
-    SPANS,
-    TOTAL,
-    WIDEST,
-    sweep_sets,
-)
-
-CUT_FEATURES = 22
-"""Numbers that describe one candidate cut."""
+from diconet.nets.sweep_candidates import CUT_FEATURES, Candidates, candidates_of, sides_of
 
 SHARE_FEATURES = 12
 """Numbers that describe one way to share a budget between the two sides of a cut."""
@@ -63,120 +47,9 @@ _REGRETTED = 0.5
 
 _OUT_OF_REACH = 1e6
 _BLOCK = 65_536
-_TINY = 1e-12
 
 _UNTRAINED_COST_WEIGHT = 50.0
 """How strongly an untrained split prefers cuts that cost little, per unit of log cost."""
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """The cuts each set may choose from, packed set after set.
-
-    A candidate puts the first `position` items of an order along its direction on the first side.
-    `regret` says by how much (log) it costs more than the best of its set: as it is, and with both
-    sides cut further as if points filled 1, 2 or 4 dimensions.
-    """
-
-    sets: SetBatch
-    budget: Float[Tensor, "sets"]
-    measures: Float[Tensor, "cuts measures"]
-    owner: Int[Tensor, "cuts"]
-    sizes: Int[Tensor, "sets"]
-    position: Int[Tensor, "cuts"]
-    direction: Int[Tensor, "cuts"]
-    order: Int[Tensor, "items directions"]
-
-    @property
-    def cost(self) -> Float[Tensor, "cuts 2"]:
-        """The squared distances to the mean within each of the two sides."""
-        return self.measures[:, : RIGHT + 1]
-
-    @cached_property
-    def regret(self) -> Float[Tensor, "cuts 4"]:
-        """Log of what a cut costs over the least of its set, in four ways to count."""
-        return torch.log(self._after / self._least[self.owner]).clamp(max=5.0)
-
-    @cached_property
-    def _after(self) -> Float[Tensor, "cuts 4"]:
-        low, high = (self.cost / self.measures[:, TOTAL : TOTAL + 1].clamp(min=1e-30)).unbind(1)
-        third, other = low.pow(1 / 3), high.pow(1 / 3)
-        ways = [low + high, (third + other) ** 3, (low.sqrt() + high.sqrt()) ** 2]
-        return torch.stack([*ways, (third.square() + other.square()) ** 1.5], 1) + 1e-6
-
-    @cached_property
-    def _least(self) -> Float[Tensor, "sets 4"]:
-        at = self.owner[:, None].expand(-1, 4)
-        return self._after.new_ones(len(self.sets), 4).scatter_reduce(0, at, self._after, "amin")
-
-    def off_centre(self) -> Float[Tensor, "cuts"]:
-        """0 where a cut is in the middle, 1 where it is at an end."""
-        return (2 * self.position / self.sets.sizes[self.owner] - 1).abs()
-
-    def spans(self, rows: Int[Tensor, "rows"] | slice) -> Float[Tensor, "rows windows"]:
-        """Log of how far the items of some windows around a cut reach, in deviations."""
-        seen = self.measures[rows]
-        return torch.log(seen[:, SPANS:] / (seen[:, DEVIATION, None] + _TINY) + 1e-4)
-
-    def features(self, rows: Int[Tensor, "rows"] | slice) -> Float[Tensor, "rows features"]:
-        """What the network sees of some candidates, unchanged by shift, scale and reflection."""
-        owner, seen = self.owner[rows], self.measures[rows]
-        n, budget, total = (
-            self.sets.sizes[owner],
-            self.budget[owner],
-            seen[:, TOTAL].clamp(min=1e-30),
-        )
-        place, deviation = self.position[rows] / n, seen[:, DEVIATION]
-        spans = self.spans(rows)
-        widest = torch.log(seen[:, WIDEST] / (deviation + _TINY) + 1e-4)
-        low, high = (seen[:, : RIGHT + 1] / total[:, None]).unbind(1)
-        each = torch.log((low * (1 - place) + 1e-6) / (high * place + 1e-6))
-        least = self._least[owner, 0]
-        saved = 1 - low - high
-        rest = [
-            (2 * place - 1).abs(),
-            saved,
-            (low - high).abs() / (low + high + _TINY),  # how the two sides differ in all,
-            each.abs().clamp(max=8) / 4,  # and per item
-            torch.log2(budget) / 4,
-            (budget == 2).float(),
-            (budget == 3).float(),
-            torch.cos(2 * torch.pi * place * budget),  # 1 where clusters of equal size end
-            (budget * (place - 0.5).abs()).clamp(max=4),
-            torch.log(n / budget) / 4,
-            deviation.square() * n / total,  # the direction's share of the variance
-            spans[:, -1] - widest,
-            saved / (1 - least).clamp(min=1e-6),
-            torch.log(least + 1e-4),
-        ]
-        return torch.cat([spans, torch.stack(rest, 1), self.regret[rows]], 1)
-
-
-def candidates_of(
-    sets: SetBatch, budget: Float[Tensor, "sets"], *, max_positions: int = 32
-) -> Candidates:
-    """Cuts between neighbours along a few directions of each set.
-
-    The directions are the principal axes, and the normals of the cuts that lower the squared
-    distances most along them. Sets of more than `max_positions` items offer the widest gap in each
-    of that many stretches.
-    """
-    positions = (sets.sizes - 1).clamp(0, max_positions)
-    sizes = positions * DIRECTIONS
-    owner = owner_of(sizes)
-    starts = offsets_of(sizes)
-    total = len(owner)
-    measures = np.empty((total, MEASURES), np.float32)
-    position = np.empty(total, np.int64)
-    order = np.zeros((sets.num_items, DIRECTIONS), np.int64)
-    points = np.ascontiguousarray(to_host(sets.items), dtype=np.float32)
-    about = (sets.offsets, budget.double(), starts, positions)
-    sweep_sets(points, *(to_host(part) for part in about), measures, position, order)
-    place = torch.arange(total, device=owner.device) - starts[owner]
-    direction = place // positions[owner]
-    found = (from_host(part, sets.items) for part in (measures, position, order))
-    measured, at, orders = found
-    return Candidates(sets, budget, measured, owner, sizes, at, direction, orders)
 
 
 class SweepSplit(nn.Module):
@@ -347,17 +220,6 @@ def _carried_over(
     if bool(exact.any()):
         all_[exact[sets.owner]] = side[exact[few.owner]]
     return all_
-
-
-def sides_of(sets: SetBatch, candidates: Candidates, chosen: Int[Tensor, "sets"]) -> Tensor:
-    """Which items lie beyond the chosen cut of their set."""
-    direction = candidates.direction[chosen][sets.owner]
-    start = candidates.sets.offsets[candidates.owner[chosen]]
-    order = candidates.order[start[sets.owner] + sets.position, direction]
-    beyond = sets.position >= candidates.position[chosen][sets.owner]
-    side = torch.empty_like(beyond)
-    side[sets.offsets[:-1][sets.owner] + order] = beyond
-    return side
 
 
 def _mlp(inputs: int, width: int) -> nn.Sequential:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from diconet.core.host import from_host, numbers, to_host
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
+from diconet.problems.kmeans.distances import TINY
 from diconet.problems.kmeans.exchange_kernels import (
     FEATURES,
     GAIN,
@@ -21,7 +22,6 @@ from diconet.problems.kmeans.exchange_kernels import (
     LABEL,
     LOSS,
     NEAR,
-    TINY,
 )
 from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.lloyd import lloyd

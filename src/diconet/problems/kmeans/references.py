@@ -22,7 +22,8 @@ from diconet.core.noise import gumbel, mix
 from diconet.core.segments import segment_argmax
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, Growth, grow
-from diconet.nets.sweep import Candidates, SweepSplit
+from diconet.nets.sweep import SweepSplit
+from diconet.nets.sweep_candidates import Candidates
 
 
 def lloyd(sets: SetBatch, *, restarts: int = 10, iterations: int = 300) -> Int[Tensor, "items"]:

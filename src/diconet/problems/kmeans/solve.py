@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -18,8 +17,6 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, Growth, PartitionTree, Split, fold, grow
 from diconet.nets.graph_split import GraphSplit
 from diconet.nets.sweep import SweepSplit
-from diconet.plot.levels import planar
-from diconet.plot.stages import Labels, Stage, chosen_levels, relabelled
 from diconet.problems.inputs import (
     ManyPoints,
     Points,
@@ -29,117 +26,17 @@ from diconet.problems.inputs import (
     is_many,
     tree_seeds,
 )
+from diconet.problems.kmeans.answer import Clusters, clusters_of
 from diconet.problems.kmeans.budget import SharedBudget
 from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, OfWeighted, as_array
+from diconet.problems.kmeans.frame import Frame
 from diconet.problems.kmeans.lloyd import Settled, lloyd
 from diconet.problems.kmeans.problem import PROBLEM
 from diconet.problems.networks import as_network
 from diconet.problems.progress import tell
-from diconet.problems.solution import Model, Solution, handed_back, labels_of
+from diconet.problems.solution import handed_back, labels_of
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_CHEAP = 1_000_000
-
-_FINE = 1e-5
-"""Points typically closer than this, where the farthest is at one, need double precision."""
-
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)
-
-_NEIGHBOURHOOD, _COLUMNS = 128, 16
-"""How many points, and how many of their columns, say how close points lie."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Clusters(Solution):
-    """Points in k clusters, none of them empty: `labels` from 0 to k - 1 and their `centers`.
-
-    `value` is the k-means cost, the sum of squared distances to the centres, and `reference` the
-    one that Lloyd's algorithm reaches; both count points by their `weights`. The tree's last
-    partition is what the network said, before anything was exchanged or moved (that took `rounds`
-    of Lloyd's algorithm).
-    """
-
-    points: np.ndarray
-    labels: np.ndarray
-    centers: np.ndarray
-    weights: np.ndarray
-    rounds: int
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Points per cluster."""
-        return np.bincount(self.labels, minlength=len(self.centers))
-
-    def quality(self) -> str:
-        """The number of clusters, and how much of the points' variance lies between them."""
-        frame, one = _Frame.of(self.points, self.weights), np.zeros(len(self.points), np.int64)
-        whole = frame.apart(one, 1)
-        apart = frame.apart(self.labels, len(self.centers))
-        kept = 1 - apart / whole if whole > 0 else 1.0
-        text = f"{len(self.centers)} clusters, {100 * kept:.1f}% of the variance explained"
-        if not self._is_cheap:
-            return f"{text}, {self.note()}"
-        return f"{text}, cost of k-means++: {self.reference:.6g}"
-
-    @property
-    def _is_cheap(self) -> bool:
-        return self.points.size * len(self.centers) <= _CHEAP
-
-    def note(self) -> str | None:
-        """Why k-means++ was not run beside it, where it was not."""
-        if self._is_cheap:
-            return None
-        return "cost of k-means++ left out, for it would take long: ask for .reference"
-
-    @cached_property
-    def reference(self) -> float:
-        """The cost of scikit-learn's Lloyd: the best of 10 k-means++ starts, run when asked for."""
-        from diconet.problems.kmeans.references import best_of_ten
-
-        tell("running k-means++ to compare")
-        frame = _Frame.of(self.points, self.weights)
-        labels = best_of_ten(frame.x, len(self.centers), frame.weights)
-        return frame.cost(labels, int(labels.max()) + 1)
-
-    def record(self) -> dict[str, Any]:
-        """Points, cost beside that of k-means++ where it is cheap to know, clusters and labels."""
-        return {
-            "points": len(self.points),
-            "value": self.value,
-            "k-means++": self.reference if self._is_cheap else None,
-            "clusters": len(self.centers),
-            "labels": self.labels.tolist(),
-        }
-
-    def item_columns(self) -> dict[str, np.ndarray]:
-        return {f"x{i + 1}": column for i, column in enumerate(self.points.T)}
-
-    def answer_columns(self) -> dict[str, Any]:
-        """The cluster of every point."""
-        return {"label": self.labels}
-
-    def more_tables(self) -> dict[str, pd.DataFrame]:
-        """The centres."""
-        import pandas as pd
-
-        return {"centers": pd.DataFrame(self.centers, columns=list(self.item_columns()))}
-
-    def title(self) -> str:
-        return "k-means"
-
-    def plane(self) -> np.ndarray:
-        return planar(self.points)[0]
-
-    def answer_stage(self) -> Stage:
-        return Stage("", self.labels, marks=planar(self.points, self.centers)[1])
-
-    def stages(self, most: int = 6) -> list[Stage]:
-        """The cuts from the root to the leaves, then the clusters in the end."""
-        down = [Stage(name, parts) for name, parts in chosen_levels(self.tree, most)]
-        final = relabelled(self.labels, down[-1].parts)
-        return [*down, Stage("answer", final, marks=self.answer_stage().marks)]
+__all__ = ["Clusters", "clusters_tree", "kmeans"]
 
 
 @overload
@@ -208,7 +105,7 @@ def kmeans(
     seed = check_seed(seed)
     network = as_network(PROBLEM, model, device)
     _check_columns(arrays, network)
-    frames = [_Frame.of(array, weight) for array, weight in zip(arrays, weights, strict=True)]
+    frames = [Frame.of(array, weight) for array, weight in zip(arrays, weights, strict=True)]
     dtype = torch.float64 if any(frame.is_fine for frame in frames) else torch.float32
     sets = SetBatch.of(
         [torch.from_numpy(frame.x).to(device, dtype) for frame in frames],
@@ -221,7 +118,7 @@ def kmeans(
         tell("merging, then Lloyd's rounds")
         settled = _settled(sets, tree, frames, merge_of(network) if exchange else None, lloyd)
     found = [
-        frame.clusters(one, count, partitions, model)
+        clusters_of(frame, one, count, partitions, model)
         for frame, one, count, partitions in zip(
             frames, settled, counts, labels_of(tree), strict=True
         )
@@ -267,7 +164,7 @@ def merge_of(network: DiCoNet) -> ExchangeMerge:
 def _settled(
     sets: SetBatch,
     tree: PartitionTree,
-    frames: Sequence[_Frame],
+    frames: Sequence[Frame],
     merge: ExchangeMerge | None,
     rounds: int,
 ) -> list[Settled]:
@@ -334,80 +231,3 @@ def _check_columns(arrays: list[np.ndarray], network: DiCoNet) -> None:
     for array in arrays:
         if array.shape[1] != wide:
             raise ValueError(f"points must have shape (n, {wide}){made_for}; got {array.shape}.")
-
-
-@dataclass(frozen=True, eq=False)
-class _Frame:
-    """Points around zero and of size one: `points = (x * reach + mean) * largest`.
-
-    In this order nothing overflows, however far out the points lie. `weights` have a mean of one;
-    `given` are as the user has them.
-    """
-
-    points: np.ndarray
-    given: np.ndarray
-    weights: np.ndarray
-    x: np.ndarray
-    mean: np.ndarray
-    reach: float
-    largest: float
-
-    @classmethod
-    def of(cls, points: np.ndarray, given: np.ndarray) -> _Frame:
-        largest = float(np.abs(points).max(initial=0.0)) or 1.0
-        small = points / largest
-        mean = small.mean(0)
-        small -= mean
-        reach = float(np.abs(small).max(initial=0.0)) or 1.0
-        small /= reach
-        weights = given / given.max()  # the sum of the largest numbers there are is infinite
-        return cls(points, given, weights / weights.mean(), small, mean, reach, largest)
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether points lie so close that single precision would blur them."""
-        some = self.x[:: max(1, len(self.x) // _NEIGHBOURHOOD)][:_NEIGHBOURHOOD]
-        far = np.square(some[:, None, :_COLUMNS] - some[None, :, :_COLUMNS]).sum(2)
-        far[far == 0] = np.inf
-        near = far.min(1, initial=np.inf)
-        near = near[np.isfinite(near)]
-        return bool(len(near)) and float(np.sqrt(np.median(near))) < _FINE
-
-    def clusters(self, found: Settled, k: int, tree: Sequence[Labels], model: Model) -> Clusters:
-        """The answer that these labels are."""
-        labels = found.labels
-        # rounding must not carry a mean out of its points' range, let alone that of numbers
-        inside = np.clip(self._means(labels, k) * self.reach + self.mean, -1, 1)
-        centers = np.clip(inside * self.largest, self.points.min(0), self.points.max(0))
-        cost = self.cost(labels, k)
-        if not np.isfinite(cost):
-            raise ValueError(
-                "points must be closer together: the cost of their clusters, squared distances "
-                f"added up, is beyond double precision; got points up to {self.largest:.3g}."
-            )
-        return Clusters(
-            cost, tree, self.points, labels, centers, self.given, found.rounds, model=model
-        )
-
-    def cost(self, labels: Labels, k: int) -> float:
-        """The weighted sum of squared distances to the means, in the points' own units."""
-        root = np.sqrt(self.apart(labels, k)) * self.reach * self.largest
-        with np.errstate(over="ignore"):
-            heaviest = self.given.max() / self.weights.max()
-            return float(np.square(root * np.sqrt(heaviest)))
-
-    def apart(self, labels: Labels, k: int) -> float:
-        """The same of the points around zero."""
-        gaps = self.x - self._means(labels, k)[labels]
-        gaps[np.abs(gaps) < _ROUNDING] = 0  # so that equal points cost nothing, however far out
-        return float(np.einsum("ij,ij,i->", gaps, gaps, self.weights))
-
-    def _means(self, labels: Labels, k: int) -> np.ndarray:
-        """The means of clusters; of points that count nothing, as if they did."""
-        weights = self.weights
-        mass = np.bincount(labels, weights, minlength=k)
-        if (mass == 0).any():
-            weights = np.where(mass[labels] == 0, 1.0, weights)
-            mass = np.bincount(labels, weights, minlength=k)
-        columns = (np.bincount(labels, weights * column, minlength=k) for column in self.x.T)
-        return np.stack([column / mass for column in columns], 1)

@@ -16,7 +16,7 @@ from torch import Tensor
 from diconet.core.host import to_host
 from diconet.core.sets import SetBatch
 from diconet.core.tree import PartitionTree
-from diconet.nets.sweep import Candidates
+from diconet.nets.sweep_candidates import Candidates
 from diconet.problems.kmeans.clusters import cost_of
 
 
