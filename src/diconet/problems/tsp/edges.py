@@ -8,6 +8,7 @@ A cut is a line and a node an area, so the work of all merges together stays in 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
-from diconet.core.host import to_host
+from diconet.core.host import one_thread, to_host
 from diconet.core.segments import offsets_of, owner_of, segment_sum
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, Level, grow
@@ -168,7 +169,7 @@ def scored_once(merge: EdgeMerge, sets: SetBatch, leaf_size: int = 3_000) -> Edg
     """The signal of one large set, where the network looks at every city once.
 
     The cities of a leaf are scored together with those up to three edges around them, so that no
-    cut shows; leaves go one after the other, which bounds memory.
+    cut shows; each thread works on one leaf at a time, which bounds memory.
     """
     graph = NearGraph.of(sets, merge.slots)
     leaves = grow(AcrossSplit(), sets, Growth(leaf_size=leaf_size)).leaves
@@ -176,12 +177,22 @@ def scored_once(merge: EdgeMerge, sets: SetBatch, leaf_size: int = 3_000) -> Edg
     prior = sets.items.new_zeros(graph.neighbour.shape)
     known = torch.zeros_like(graph.present)
     logits = torch.zeros_like(prior)
-    for rows in order.split(torch.bincount(leaves).tolist()):
+
+    @torch.inference_mode()
+    def score(rows: Int[Tensor, "rows"]) -> None:
         region = rows
         for _ in range(_AROUND):
             region = torch.unique(torch.cat([region, graph.neighbour[region].flatten()]))
         scores = merge.score(sets, graph, prior, known, region)
         logits[rows] = scores[torch.searchsorted(region, rows)]
+
+    many = torch.get_num_threads()
+    # One leaf per thread: tensors of a leaf are too small to be shared out.
+    with (
+        one_thread(),
+        ThreadPoolExecutor(many, initializer=torch.set_num_threads, initargs=(1,)) as pool,
+    ):
+        list(pool.map(score, order.split(torch.bincount(leaves).tolist())))
     return EdgeSignal(sets, graph, logits)
 
 

@@ -47,7 +47,7 @@ _ONE_BY_ONE = 5_000  # cities up to which maps go through the network in one bat
 _LIKELY = 5
 _MOST_KICKS = 100.0
 _MANY_CITIES_KICKS = 20.0
-_SECONDS_PER_CITY = 1.5e-4  # of the default network, on one core
+_SECONDS_PER_CITY = 8e-5  # of the default network, on one core
 _SECONDS_TO_START = 3e-5  # per city, before the first kick, without the network
 _HAIR = 1e-9
 

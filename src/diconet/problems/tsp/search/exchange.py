@@ -82,9 +82,13 @@ def improve(xy, code, near, reach, link, tour, pos, t0, tiny, breadth, t, gains,
             last = t[2 * level + 1]
             k = at[level] >> 1
             c = near[last, k] if k < slots and tried[level] < 2 * breadth[level] else -1
-            gain = gains[level] - reach[last, k] if c >= 0 else 0.0
-            if gain <= tiny:
+            if c < 0:
                 level -= 1
+                continue
+            gain = gains[level] - reach[last, k]
+            if gain <= tiny:  # another may be nearer: lists need not be by length
+                at[level] = 2 * k + 2
+                tried[level] += 2
                 continue
             here = pos[c]
             onward = tour[here + 1] if here + 1 < n else tour[0]

@@ -25,7 +25,9 @@ from diconet.problems.tsp.search.metric import distance
 
 _WINDOWS = 400  # exchanges that one kick may lead to
 _LOG = 50_000  # cities that they may move, together
-_DEEP = np.array([5, 3, 2, 1, 1, 1])  # near neighbours tried per edge, where a descent begins
+# Near neighbours tried per edge, where a descent begins. The first edge tries all that it has: the
+# way out of an edge across the map often leads over a far neighbour only.
+_DEEP = np.array([99, 5, 3, 2, 1])
 _QUICK = np.array([5, 3, 1])  # the same, to repair a kick
 
 

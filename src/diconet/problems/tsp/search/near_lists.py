@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import numpy as np
+from numba import njit
 from scipy.spatial import Delaunay, QhullError, cKDTree
 
 _MANY = 10_000
@@ -26,35 +29,58 @@ def near_lists(cities: np.ndarray, slots: int) -> np.ndarray:
 def candidate_lists(
     cities: np.ndarray, likely: np.ndarray | None = None, *, near: int = 5, most: int = 12
 ) -> np.ndarray:
-    """For each city, `near` near others and those across Delaunay edges, nearest first; -1 at ends.
+    """For each city, `near` near others, then those across Delaunay edges by length; -1 at ends.
 
     In a cluster the nearest are all of the same cluster, and no list would lead out of it but for
-    the triangulation. With `likely`, these others take the place of the nearest.
+    the triangulation. With `likely`, these others take the place of the nearest, in their order:
+    a search tries the first of a list most.
     """
     num = len(cities)
-    some = near_lists(cities, near) if likely is None else likely
-    if some.shape[1] == num - 1:
+    first = near_lists(cities, near) if likely is None else likely.astype(np.int32)
+    if first.shape[1] == num - 1:
         return near_lists(cities, num - 1)
-    rows = np.repeat(np.arange(num), some.shape[1])
-    pairs = np.concatenate([np.stack([rows, some.ravel()]), _triangulated(cities)], 1)
-    pairs = pairs[:, (pairs[1] >= 0) & (pairs[0] != pairs[1])]
-    rows, others = np.divmod(np.unique(pairs[0] * num + pairs[1]), num)
-    gaps = np.linalg.norm(cities[rows] - cities[others], axis=1)
-    order = np.lexsort((gaps, rows))
-    rows, others = rows[order], others[order]
-    count = np.bincount(rows, minlength=num)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-    lists = np.full((num, min(most, int(count.max()))), -1, dtype=np.int32)
-    kept = place < lists.shape[1]
-    lists[rows[kept], place[kept]] = others[kept]
+    starts, others = _triangulated(cities)
+    lists = np.full((num, most), -1, dtype=np.int32)
+    _fill(np.ascontiguousarray(cities, dtype=np.float64), first, starts, others, lists)
     return lists
 
 
-def _triangulated(cities: np.ndarray) -> np.ndarray:
-    """Both directions of every edge of the Delaunay triangulation; none of cities on a line."""
+@njit(cache=True, nogil=True)
+@no_type_check
+def _fill(cities, first, starts, others, lists):
+    """Fills each list with its first others, then with its Delaunay neighbours, nearest first."""
+    num, most = lists.shape
+    gap = np.empty(most)
+    for city in range(num):
+        many = 0
+        for other in first[city]:
+            if other >= 0 and other != city and many < most:
+                lists[city, many] = other
+                many += 1
+        fixed = many
+        for other in others[starts[city] : starts[city + 1]]:
+            known = False
+            for k in range(fixed):
+                known = known or lists[city, k] == other
+            if known:
+                continue
+            far = np.hypot(cities[city, 0] - cities[other, 0], cities[city, 1] - cities[other, 1])
+            k = many
+            while k > fixed and gap[k - 1] > far:
+                if k < most:
+                    gap[k] = gap[k - 1]
+                    lists[city, k] = lists[city, k - 1]
+                k -= 1
+            if k < most:
+                gap[k] = far
+                lists[city, k] = other
+                many = min(many + 1, most)
+
+
+def _triangulated(cities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each city's Delaunay neighbours begin, and all of them; none for cities on a line."""
     try:
         starts, others = Delaunay(cities).vertex_neighbor_vertices
     except QhullError:
-        return np.empty((2, 0), dtype=np.int64)
-    rows = np.repeat(np.arange(len(cities)), np.diff(starts))
-    return np.stack([rows, others.astype(np.int64)])
+        return np.zeros(len(cities) + 1, dtype=np.int32), np.empty(0, dtype=np.int32)
+    return starts, others
