@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -69,8 +70,9 @@ def diagnose(
 ) -> Report:
     """Compares the learned division with random, median and no division on fresh inputs.
 
-    All of them are merged by the network's own merge and scored by the task's reward. The inputs
-    are test inputs, which no training has seen.
+    All of them are merged by the network's own merge and scored by the task's reward. `untrained`
+    draws answers from the same network with new weights: that is what chance earns. The inputs are
+    test inputs, which no training has seen.
 
     Args:
         model: The network, trained or not.
@@ -89,11 +91,18 @@ def diagnose(
     model.eval()
     learned = model(sets)
     scores = {"learned": task.reward(sets, learned.solution).double()}
-    scores |= other_divisions(model, task, sets, seeds)
+    divides = model.growth.depth != 0
+    if divides:
+        scores |= other_divisions(model, task, sets, seeds)
+    else:
+        scores["learned, drawn"] = task.reward(sets, model(sets, seeds).solution).double()
+    fresh = untrained(model)
+    if fresh is not None:
+        scores["untrained"] = task.reward(sets, fresh(sets, seeds).solution).double()
     rows = tuple(_row(name, score, scores["learned"]) for name, score in scores.items())
     signs = read_signs(model, task, sets, seeds)
-    divides = bool(parameters_of(model.split)) and model.growth.depth != 0
-    advice = (*complaints(signs), *_no_better(rows if divides else ()))
+    learns_to_divide = divides and bool(parameters_of(model.split))
+    advice = (*complaints(signs), *_no_better(rows if learns_to_divide else ()))
     return Report(rows, advice, one_sided(learned.tree), num_sets, set_size)
 
 
@@ -129,6 +138,20 @@ def with_division(model: DiCoNet, division: Literal["random", "none"]) -> DiCoNe
     if division == "none":
         return DiCoNet(model.split, model.merge, Growth(depth=0))
     return DiCoNet(RandomSplit(), model.merge, model.growth)
+
+
+def untrained(model: DiCoNet) -> DiCoNet | None:
+    """The same network with new weights; nothing if it has weights that cannot be drawn anew."""
+    fresh = copy.deepcopy(model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for module in fresh.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if reset is not None:
+                reset()
+            elif next(module.parameters(recurse=False), None) is not None:
+                return None
+    return fresh
 
 
 class _MedianSplit(nn.Module):

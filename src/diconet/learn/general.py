@@ -41,13 +41,14 @@ def is_general(model: DiCoNet) -> bool:
 
 
 def usual_config(model: DiCoNet, task: Task) -> TrainConfig:
-    """The default settings; fewer inputs per step where each has very many edges."""
+    """The default settings; fewer inputs per step where each has many edges or cuts below cuts."""
     if not is_general(model):
         return TrainConfig()
     size = (TrainConfig.min_size + TrainConfig.max_size) // 2
     look = task.sample(4, size, rng=phase_generator("look", 0))
     edges = 0 if look.relations is None else look.relations.num_edges
     crowded = max(1.0, edges / (_MANY_EDGES * max(look.num_items, 1)))
+    crowded *= max(1, model.growth.depth or 1)
     return TrainConfig(batch_size=max(8, round(TrainConfig.batch_size / crowded)))
 
 

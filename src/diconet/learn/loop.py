@@ -59,7 +59,7 @@ def train(
         model: The network; what of it requires no gradient stays as it is.
         task: Where inputs come from and, unless there is an oracle, what is rewarded.
         config: How long, how fast, on what sizes. If not given, the defaults, with fewer inputs per
-            step where each has very many edges.
+            step where each has very many edges or several cuts below one another.
         oracle: Gives targets. With it, the merge learns from their likelihood and the split from
             the same by policy gradient; without it, the split learns from the task's reward alone.
         loss: What is minimised; see `diconet.learn.estimators`. If not given, `general_loss` for

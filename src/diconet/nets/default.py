@@ -11,6 +11,7 @@ from torch import nn
 from diconet.core.leaf_solver import LeafSolver
 from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator
+from diconet.core.sets import SetBatch
 from diconet.core.task import Task
 from diconet.core.tree import Growth
 from diconet.nets.encoder import Inputs
@@ -29,6 +30,9 @@ Way = Literal["coins", "cut", "picks"]
 _LOOK = (32, 20)
 """How many sets of how many items are drawn to see what a task's inputs look like."""
 
+
+_GROWING = (10, 20, 40)
+"""Sizes at which it is seen how the numbers to be learned grow."""
 
 _LEAF = 16
 """Sets to be ordered are halved until they are no larger than this."""
@@ -72,8 +76,7 @@ def network_for(
     net: dict[str, Any] = {**vars(inputs), "noise": noise, "near": near, "width": width}
     net["num_layers"] = num_layers
     if split is None:
-        one_cut = bool(getattr(task, "one_cut", inputs.ordered and kind == "partition"))
-        split = "cut" if one_cut else "coins"
+        split = "cut" if _cuts_once(task, kind, inputs) else "coins"
     return DiCoNet(
         _split(task, kind, split, net, rounds or 1),
         _merge(task, kind, look, net, rounds),
@@ -88,6 +91,19 @@ def _kind_of(task: Task) -> Answer:
     return kind
 
 
+def _cuts_once(task: Task, kind: Answer, inputs: Inputs) -> bool:
+    """Whether a cut is one draw: where the task says so, and where sides of a set are alike.
+
+    A coin for every item is for graphs, whose neighbours decide, and for sides that mean something.
+    """
+    alike = inputs.ordered or (inputs.edge_features is None and _exchangeable(task))
+    return bool(getattr(task, "one_cut", kind == "partition" and alike))
+
+
+def _exchangeable(task: Task) -> bool:
+    return bool(getattr(task, "exchangeable", True))
+
+
 def _split(
     task: Task,
     kind: Answer,
@@ -99,7 +115,7 @@ def _split(
         return OneCutSplit(along=getattr(task, "cut_along", None), **net)
     if split == "picks":
         return PickSplit(**net)
-    even = kind == "partition" and bool(getattr(task, "exchangeable", True))
+    even = kind == "partition" and _exchangeable(task)
     return GeneralSplit(rounds=rounds, centred=even and net["edge_features"] is not None, **net)
 
 
@@ -110,11 +126,11 @@ def _growth(task: Task, kind: Answer, depth: int | None) -> Growth:
         return Growth(depth=depth)
     if kind == "partition":
         return Growth(depth=max(1, math.ceil(math.log2(getattr(task, "num_parts", 2)))))
-    if kind == "order":
-        return Growth(halve_to=_LEAF)
     # a choice that is learned from a reward has enough to learn without a division beside it
-    whole = kind == "path" or (kind == "subset" and getattr(task, "oracle", None) is None)
-    return Growth(depth=0 if whole else 1)
+    by_reward = getattr(task, "oracle", None) is None
+    if kind == "path" or (kind in ("subset", "order") and by_reward):
+        return Growth(depth=0)
+    return Growth(halve_to=_LEAF) if kind == "order" else Growth(depth=1)
 
 
 def _merge(
@@ -136,10 +152,31 @@ def _merge(
     per_item = bool(getattr(task, "per_item", False))
     if kind == "label":
         return ValueMerge(num_labels=getattr(task, "num_labels", 2), per_item=per_item, **net)
-    known = look.items
-    if getattr(task, "oracle", None) is not None:
-        known = task.oracle(look).values.to(torch.float64)
+    return ValueMerge(per_item=per_item, **_usual_values(task, look), **net)
+
+
+def _usual_values(task: Any, look: SetBatch) -> dict[str, float]:
+    """The scale and centre of a task's numbers, and the power of the size with which they grow.
+
+    Sums, counts of pairs and lengths of tours grow with the size; what is left to learn of them, by
+    the size to that power, does not.
+    """
+    power = 0.0
+    if getattr(task, "oracle", None) is None:
+        known = look.items.double()
+    else:
+        sizes, drawn = _GROWING, []
+        for size in sizes:
+            sets = task.sample(_LOOK[0], size, rng=phase_generator("look", 0, size))
+            drawn.append(task.oracle(sets).values.double())
+        first, last = (float(values.square().mean().sqrt()) for values in (drawn[0], drawn[-1]))
+        if first > 0 and last > 0:
+            slope = math.log(last / first) / math.log(sizes[-1] / sizes[0])
+            power = min(max(round(2 * slope) / 2, -2.0), 3.0)
+        known = torch.cat([values / size**power for size, values in zip(sizes, drawn, strict=True)])
     scale = float(known.std(correction=0)) or 1.0
-    return ValueMerge(
-        per_item=per_item, target_scale=scale, target_centre=float(known.mean()), **net
-    )
+    return {
+        "target_scale": scale,
+        "target_centre": float(known.mean()),
+        "target_power": power,
+    }

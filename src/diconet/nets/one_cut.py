@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from diconet.core.host import count
 from diconet.core.noise import gumbel, mix
 from diconet.core.segments import (
     segment_argmax,
@@ -28,8 +30,14 @@ from diconet.nets.signals import normals, smoothed
 _AXES = 4
 """At most this many features are directions of their own."""
 
+_SHUFFLED = 4
+"""One in this many directions puts the items in a random order."""
+
 _AT_ONCE = 200_000
 """Beyond this many candidates, one direction is scored after the other, to save memory."""
+
+_RIVAL = 16
+"""Numbers by which the cuts of a sequence are compared with those before and after them."""
 
 _SUMMARY = 6
 """Numbers of a candidate that do not depend on how many features the items have."""
@@ -38,11 +46,12 @@ _SUMMARY = 6
 class OneCutSplit(nn.Module):
     """Cuts each set at one place along one direction.
 
-    Directions are the features themselves, random ones and, on a graph, random numbers smoothed
-    over edges; of a sequence there is only its own order. A candidate is judged by the sizes of
-    its sides, the gap it lies in, what of the spread it explains, the sums of each feature on
-    both sides, and the edges it cuts. `many` draws several cuts from one look. With `along`, the
-    features of these numbers are the only directions.
+    Directions are the features themselves, random ones, random orders and, on a graph, random
+    numbers smoothed over edges; of a sequence there is only its own order. A candidate is judged by
+    the sizes of its sides, the gap it lies in, what of the spread it explains, the sums of each
+    feature on both sides, and the edges it cuts; in a sequence also by the best candidates before
+    and after it. `many` draws several cuts from one look. With `along`, the features of these
+    numbers are the only directions.
     """
 
     general = True
@@ -66,6 +75,7 @@ class OneCutSplit(nn.Module):
         self.judge = nn.Linear(per_candidate, 2 * width)
         self.judge_set = nn.Linear(width, 2 * width, bias=False)
         self.judge_ends = nn.Linear(2 * width, 2 * width, bias=False)
+        self.judge_rivals = nn.Linear(2 * _RIVAL, 2 * width, bias=False)
         self.score = nn.Sequential(
             nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 1, bias=False)
         )
@@ -106,6 +116,7 @@ class OneCutSplit(nn.Module):
         if self.encoder.inputs.ordered:
             ends = torch.cat([hidden[sweeps.before], hidden[sweeps.after]], 1)
             total = total + self.judge_ends(ends)
+            total = total + self.judge_rivals(_rivals(total[:, :_RIVAL], sweeps))
         return self.score(total).squeeze(1)
 
     def _cut(
@@ -145,13 +156,27 @@ class OneCutSplit(nn.Module):
         rest = max(self.directions - axes.shape[1], 0)
         if sets.relations is not None:
             return torch.cat([axes, smoothed(sets, seeds, rest)], 1)
-        if sets.num_features == 1:  # a line has one direction only, but sums may part in any order
-            chance = mix(mix(seeds, 7)[sets.owner], sets.position)
-            return torch.cat([axes, normals(chance, rest).double()], 1)
-        draws = normals(mix(seeds, 5), rest * sets.num_features).double()
-        ways = draws.reshape(len(sets), rest, sets.num_features)
+        # a line has one direction only, but loads may be parted in any order
+        lines = 0 if sets.num_features == 1 else rest - rest // _SHUFFLED
+        draws = normals(mix(seeds, 5), lines * sets.num_features).double()
+        ways = draws.reshape(len(sets), lines, sets.num_features)
         centred = usual - sets.mean(usual)[sets.owner]
-        return torch.cat([axes, torch.einsum("if,irf->ir", centred, ways[sets.owner])], 1)
+        turned = torch.einsum("if,irf->ir", centred, ways[sets.owner])
+        chance = mix(mix(seeds, 7)[sets.owner], sets.position)
+        return torch.cat([axes, turned, normals(chance, rest - lines).double()], 1)
+
+
+def _rivals(
+    views: Float[Tensor, "candidates views"], sweeps: _Sweeps
+) -> Float[Tensor, "candidates both"]:
+    """The most that any cut before and any after each one has to show, for sets cut one way."""
+    sets = sweeps.sets
+    column = sets.position[sweeps.place] + 1
+    width = count(sets.sizes.max()) + 1 if len(sets) else 1
+    padded = views.new_zeros(len(sets), width, views.shape[1])
+    padded = padded.index_put((sweeps.owner, column), F.relu(views))
+    before, after = torch.cummax(padded, 1)[0], torch.cummax(padded.flip(1), 1)[0].flip(1)
+    return torch.cat([before[sweeps.owner, column - 1], after[sweeps.owner, column + 1]], 1)
 
 
 @dataclass(frozen=True, eq=False)

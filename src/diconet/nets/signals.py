@@ -73,6 +73,8 @@ def smoothed(sets: SetBatch, seeds: Int[Tensor, "sets"], ways: int) -> Float[Ten
 
 def normals(seeds: Int[Tensor, "rows"], many: int) -> Float[Tensor, "rows many"]:
     """Standard normal numbers (Box and Muller)."""
+    if many == 0:
+        return torch.zeros(len(seeds), 0, device=seeds.device)
     each = [mix(seeds, number) for number in range(many)]
     length = [(-2 * uniform(mix(one, 1)).log()).sqrt() for one in each]
     turn = [torch.cos(2 * torch.pi * uniform(mix(one, 2))) for one in each]

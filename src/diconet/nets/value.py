@@ -36,8 +36,8 @@ class ValueMerge(nn.Module):
     """A number or label per set, or per item: from the node's set and its halves' vectors.
 
     A number (`num_labels` None) is drawn from a normal distribution around the one it reads off,
-    in units of `scale` around `centre`; a label from a softmax over `num_labels`. Without seeds it
-    is the likeliest.
+    in units of `target_scale` around `target_centre`, both times the size of the set to
+    `target_power`; a label from a softmax over `num_labels`. Without seeds it is the likeliest.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class ValueMerge(nn.Module):
         per_item: bool = False,
         target_scale: float = 1.0,
         target_centre: float = 0.0,
+        target_power: float = 0.0,
         **encoder: Any,
     ) -> None:
         super().__init__()
@@ -59,9 +60,10 @@ class ValueMerge(nn.Module):
             "per_item": per_item,
             "target_scale": target_scale,
             "target_centre": target_centre,
+            "target_power": target_power,
         }
         self.num_labels, self.per_item = num_labels, per_item
-        self.scale, self.centre = target_scale, target_centre
+        self.scale, self.centre, self.power = target_scale, target_centre, target_power
         if not per_item:
             self.combine = nn.Sequential(
                 nn.Linear(5 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width)
@@ -122,7 +124,8 @@ class ValueMerge(nn.Module):
         owner = roots.owner if self.per_item else torch.arange(len(roots), device=reading.device)
         seeds = None if handed.seeds is None else _seeds(handed.seeds, roots, self.per_item)
         if self.num_labels is None:
-            values, log_prob = self._number(reading, seeds, target)
+            unit = roots.sizes.clamp(min=1).to(reading.dtype)[owner] ** self.power
+            values, log_prob = self._number(reading, unit, seeds, target)
         else:
             values, log_prob = _label(reading, seeds, target)
         total = log_prob.new_zeros(len(roots)).index_add(0, owner, log_prob)
@@ -133,20 +136,24 @@ class ValueMerge(nn.Module):
         return Embedded(handed.sets, vectors, solution, draw_log_prob=drawn)
 
     def _number(
-        self, reading: Float[Tensor, "rows 2"], seeds: Tensor | None, target: Values | None
+        self,
+        reading: Float[Tensor, "rows 2"],
+        unit: Float[Tensor, "rows"],
+        seeds: Tensor | None,
+        target: Values | None,
     ) -> tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]:
         middle, spread = reading[:, 0], reading[:, 1].clamp(-4, 1).exp()
         drawn = middle.detach()
         if seeds is not None and target is None:
             drawn = drawn + spread.detach() * _normal(seeds)
+        values = (drawn * self.scale + self.centre) * unit
         if target is not None:
-            wanted = ((target.values - self.centre) / self.scale).to(middle.dtype)
+            wanted = ((target.values / unit - self.centre) / self.scale).to(middle.dtype)
             # least squares: a spread would let it give up on what is hard; it learns by itself
             off = (wanted - middle.detach()) / spread
-            fit = -(wanted - middle).square() / 2 - off.square() / 2 - spread.log()
-            return drawn * self.scale + self.centre, fit
+            return values, -(wanted - middle).square() / 2 - off.square() / 2 - spread.log()
         off = (drawn - middle) / spread
-        return drawn * self.scale + self.centre, -off.square() / 2 - spread.log()
+        return values, -off.square() / 2 - spread.log()
 
 
 def _label(
