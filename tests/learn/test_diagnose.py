@@ -200,3 +200,18 @@ def test_reports_are_of_test_inputs_and_repeat() -> None:
     first, again, other = (diagnose(model, Sides(), num_sets=8, seed=s) for s in (0, 0, 1))
     assert first == again
     assert first != other
+
+
+def test_chance_is_what_the_network_earns_with_new_weights() -> None:
+    torch.manual_seed(1)
+    task, model = Sides(), DiCoNet(SetSplit(1, 4, 1), depth=1)
+    train(model, task, replace(SHORT, steps=60), quiet=True)
+    before = [weight.clone() for weight in model.parameters()]
+    rows = {row.division: row.score for row in diagnose(model, task, set_size=10).rows}
+    assert abs(rows["untrained"]) < 0.5 < abs(rows["learned"])
+    assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
+
+
+def test_a_network_that_does_not_divide_is_compared_with_chance_alone() -> None:
+    report = diagnose(network_for(Dear(1.0), width=8, num_layers=1), Dear(1.0), num_sets=8)
+    assert [row.division for row in report.rows] == ["learned", "learned, drawn", "untrained"]

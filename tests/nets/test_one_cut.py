@@ -90,3 +90,12 @@ def test_large_sets_are_judged_one_direction_after_the_other_with_the_same_resul
     one_by_one = split(sets, seeds)
     assert torch.equal(at_once.side, one_by_one.side)
     assert torch.allclose(at_once.log_prob, one_by_one.log_prob, atol=1e-6)
+
+
+def test_a_cut_of_a_sequence_sees_the_best_cuts_before_and_after_it():
+    sets = SetBatch.of([torch.randn(5, 2), torch.randn(1, 2), torch.randn(3, 2)])
+    sweeps = _Sweeps.of(sets, sets.position[:, None].double(), torch.ones(2))
+    views = torch.tensor([[1.0], [4.0], [-2.0], [3.0], [7.0], [5.0]])  # 4, 0 and 2 places to cut
+    rivals = one_cut._rivals(views, sweeps)
+    assert rivals[:, 0].tolist() == [0, 1, 4, 4, 0, 7]
+    assert rivals[:, 1].tolist() == [4, 3, 3, 0, 5, 0]

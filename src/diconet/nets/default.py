@@ -76,7 +76,7 @@ def network_for(
     net: dict[str, Any] = {**vars(inputs), "noise": noise, "near": near, "width": width}
     net["num_layers"] = num_layers
     if split is None:
-        split = "cut" if _cuts_once(task, kind, inputs) else "coins"
+        split = _way(task, kind, inputs)
     return DiCoNet(
         _split(task, kind, split, net, rounds or 1),
         _merge(task, kind, look, net, rounds),
@@ -91,13 +91,18 @@ def _kind_of(task: Task) -> Answer:
     return kind
 
 
-def _cuts_once(task: Task, kind: Answer, inputs: Inputs) -> bool:
-    """Whether a cut is one draw: where the task says so, and where sides of a set are alike.
+def _way(task: Task, kind: Answer, inputs: Inputs) -> Way:
+    """One draw per cut where a task says so, and where sides of a set or sequence are alike.
 
-    A coin for every item is for graphs, whose neighbours decide, and for sides that mean something.
+    Graphs are not cut along a line. If their edges have numbers of their own, such as signs, these
+    count pair by pair, so items are picked one by one; else a coin for each follows its neighbours.
     """
-    alike = inputs.ordered or (inputs.edge_features is None and _exchangeable(task))
-    return bool(getattr(task, "one_cut", kind == "partition" and alike))
+    if kind != "partition":
+        return "cut" if getattr(task, "one_cut", False) else "coins"
+    graph = inputs.edge_features is not None
+    if getattr(task, "one_cut", inputs.ordered or (not graph and _exchangeable(task))):
+        return "cut"
+    return "picks" if inputs.edge_features else "coins"
 
 
 def _exchangeable(task: Task) -> bool:
@@ -155,7 +160,7 @@ def _merge(
     return ValueMerge(per_item=per_item, **_usual_values(task, look), **net)
 
 
-def _usual_values(task: Any, look: SetBatch) -> dict[str, float]:
+def _usual_values(task: Any, look: SetBatch) -> dict[str, Any]:
     """The scale and centre of a task's numbers, and the power of the size with which they grow.
 
     Sums, counts of pairs and lengths of tours grow with the size; what is left to learn of them, by
