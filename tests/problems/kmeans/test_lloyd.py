@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from diconet.problems.kmeans import lloyd as module
+from diconet.problems.kmeans import threads
 from diconet.problems.kmeans.lloyd import lloyd
 
 
@@ -37,11 +38,12 @@ def test_weights_are_as_repeated_points() -> None:
 
 def test_one_thread_and_two_give_the_same_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK", 64)
+    monkeypatch.setattr(threads, "_WORTH_IT", 0.0)
     x, w, centres = start(1_000, 3, 15)
     before = torch.get_num_threads()
     found = []
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
+    for number in (1, 2):
+        torch.set_num_threads(number)
         found.append(lloyd(x, w, centres, rounds=30).labels.tolist())
     torch.set_num_threads(before)
     assert found[0] == found[1]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
+from diconet.problems.kmeans import lloyd, threads
 from diconet.problems.kmeans.solve import Clusters, kmeans
 
 
@@ -135,13 +139,28 @@ def test_refuses_weights_that_weigh_nothing(weights: list[float], message: str) 
     kmeans([[0, 0], [1, 1]], 1, sample_weight=[1.0, 0.0])
 
 
-@pytest.mark.parametrize("k", [7, 8, 9, 33])
-@pytest.mark.parametrize("n", [255, 256, 257, 1_500])
-def test_valid_around_the_limits_of_looking_and_balancing(n: int, k: int) -> None:
-    points = np.random.default_rng(n).random((n, 2)).round(1)  # many duplicates
-    found = kmeans(points, k)
+@settings(max_examples=25, deadline=None)
+@given(
+    k=st.sampled_from([1, 2, 3, 7, 8, 9, 17]),
+    limit=st.sampled_from(["k", "256", "256 k"]),
+    more=st.integers(-1, 1),
+    features=st.integers(1, 3),
+    decimals=st.sampled_from([0, 1, 6]),
+    weighted=st.booleans(),
+)
+def test_valid_around_the_limits_of_looking_sampling_and_balancing(
+    k: int, limit: str, more: int, features: int, decimals: int, weighted: bool
+) -> None:
+    """A split looks at 256 points, a merge at 256 per cluster; from 8 leaves on cuts balance."""
+    n = max(k, {"k": k, "256": 256, "256 k": 256 * k}[limit] + more)
+    rng = np.random.default_rng(n)
+    points = rng.random((n, features)).round(decimals)
+    weights = rng.integers(0, 3, n) + (np.arange(n) == 0) if weighted else np.ones(n)
+    found = kmeans(points, k, sample_weight=weights)
     assert isinstance(found, Clusters)
     assert np.unique(found.labels).tolist() == list(range(k))
+    far = np.square(points - found.centers[found.labels]).sum(1)
+    assert found.value == pytest.approx((weights * far).sum(), abs=1e-9)
 
 
 def test_depth_is_of_the_order_of_the_logarithm_of_k() -> None:
@@ -152,15 +171,21 @@ def test_depth_is_of_the_order_of_the_logarithm_of_k() -> None:
     assert len(found.tree) - 1 <= 18
 
 
-def test_same_seed_same_answer_with_one_thread_and_two() -> None:
+def test_same_seed_same_answer_with_one_thread_and_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_WORTH_IT", 0.0)
+    monkeypatch.setattr(lloyd, "_BLOCK", 512)
+    pools = Mock(wraps=ThreadPoolExecutor)
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", pools)
     points = np.random.default_rng(0).random((3_000, 3))
     before = torch.get_num_threads()
-    found = []
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
+    found, started = [], []
+    for number in (1, 2):
+        torch.set_num_threads(number)
         found.append(kmeans(points, 40, seed=5).labels.tolist())  # type: ignore[union-attr]
+        started.append(pools.call_count)
     torch.set_num_threads(before)
     assert found[0] == found[1]
+    assert started[0] == 0 < started[1]
 
 
 @pytest.mark.parametrize("scale", [1e150, 1e-290])
