@@ -123,7 +123,7 @@ def _in_some_form(rng: np.random.Generator, points: np.ndarray) -> Any:
 def _nonsense(rng: np.random.Generator) -> tuple[str, Any]:
     made: list[Any] = [
         None, 7, [], [[]], {}, set(), iter([[0, 1]]), [["a", "b"]], [[None, 1]],
-        [1, [2, 3]],
+        [1, [2, 3]], np.zeros((0, 3, 2)),
         np.zeros((0, 2)), np.zeros((3, 0)), np.zeros(4), np.zeros((2, 2), complex), [[1, np.nan]],
         np.array([[np.inf, 0.0]]), np.array([[{}, 1]], dtype=object), torch.zeros(3, 2).to_sparse(),
         torch.zeros(3, 2, dtype=torch.bfloat16), torch.zeros(3, 2, device="meta"), [[10**400, 1]],

@@ -142,7 +142,7 @@ def test_every_example_is_on_the_page() -> None:
     assert [task.stem for task in tasks if f"examples/{task.stem}.py" not in page] == []
 
 
-WALK = """
+FOLLOWED = """
 import os, sys
 order, root = [], os.path.dirname(sys.argv[1])
 
@@ -153,27 +153,49 @@ def entered(frame, event, _):
         if name not in order:
             order.append(name)
 
+{first}  # imports and compiles; then all is forgotten but that
+sys.setprofile(entered)
+{again}
+sys.setprofile(None)
+print(*order)
+"""
+
+SOLVED = """
 import numpy as np
 import diconet
 from diconet.problems.hull import PROBLEM
 from diconet.problems.networks import _kept
 points = np.random.default_rng(0).random((60, 2))
-diconet.convex_hull(points)  # imports and compiles; then all is forgotten but that
+diconet.convex_hull(points)
 del diconet.convex_hull
 _kept.cache_clear()
 vars(PROBLEM).pop("weights")
-sys.setprofile(entered)
-diconet.convex_hull(points)
-sys.setprofile(None)
-print(*order)
 """
+
+TRAINED = """
+from diconet.cli import main
+short = ["--train.steps", "2", "--triples.split_train.steps", "2", "--triples.resolutions", "[0.1]"]
+main(["train", "hull", *short, "--run", "first"])
+"""
+
+
+def followed(first: str, again: str, folder: Path) -> list[str]:
+    """The files of the package that the second of two calls enters, in order."""
+    file = str(ROOT / "src" / "diconet" / "__init__.py")
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", FOLLOWED.format(first=first, again=again), file]
+    done = subprocess.run(
+        command, env=env, cwd=folder, capture_output=True, text=True, check=True, timeout=300
+    )
+    return done.stdout.splitlines()[-1].split()
 
 
 def listed(heading: str) -> list[str]:
     """The files in the table below a heading of the architecture page."""
     text = (DOCS / "architecture.md").read_text()
     section = text.partition(f"## {heading}")[2].partition("\n## ")[0]
-    return re.findall(r"^\| `([\w/]+\.py)` \|", section, re.MULTILINE)
+    rows = re.findall(r"^\| (`[^|]+\.py`) \|", section, re.MULTILINE)
+    return re.findall(r"`([\w/]+\.py)`", " ".join(rows))
 
 
 def test_the_files_of_a_walk_exist_and_come_once() -> None:
@@ -183,9 +205,11 @@ def test_the_files_of_a_walk_exist_and_come_once() -> None:
         assert [name for name in files if not (ROOT / "src" / "diconet" / name).is_file()] == []
 
 
-def test_the_walk_to_a_hull_is_the_one_that_a_call_takes() -> None:
-    file = str(ROOT / "src" / "diconet" / "__init__.py")
-    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", WALK, file]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    assert listed("From `diconet.convex_hull(points)`") == done.stdout.split()
+def test_the_walk_to_a_hull_is_the_one_that_a_call_takes(tmp_path: Path) -> None:
+    files = followed(SOLVED, "diconet.convex_hull(points)", tmp_path)
+    assert listed("From `diconet.convex_hull(points)`") == files
+
+
+def test_the_walk_to_weights_is_the_one_that_a_run_takes(tmp_path: Path) -> None:
+    again = 'main(["train", "hull", *short, "--run", "again"])'
+    assert listed("From `diconet train hull`") == followed(TRAINED, again, tmp_path)

@@ -53,6 +53,21 @@ def solvers() -> dict[str, Callable[[Any], Any]]:
     }
 
 
+@pytest.mark.parametrize("make", [np.zeros, torch.zeros])
+def test_no_instances_at_all_is_said_in_a_line(make: Callable[..., Any]) -> None:
+    """It ended in an IndexError in k-means, and in messages that were not ours elsewhere."""
+    none = make((0, 3, 2))
+    calls: list[Callable[[], Any]] = [
+        lambda: diconet.convex_hull(none),
+        lambda: diconet.kmeans(none, 2),
+        lambda: diconet.tsp(none),
+        lambda: diconet.knapsack(make((0, 3)), make((0, 3)), 1),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="there must be one instance or more; got an array"):
+            call()
+
+
 @pytest.mark.parametrize("answer", ["indices", "labels", "tour"])
 def test_points_of_any_type(answer: str) -> None:
     solve = solvers()[answer]

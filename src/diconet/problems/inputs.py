@@ -70,6 +70,9 @@ def as_points(values: Any, name: str, *, columns: int | None = None, least: int 
 def is_many(values: Any, *, dims: int) -> bool:
     """Whether these are several instances (a list of arrays of `dims` dimensions) or one."""
     if isinstance(values, np.ndarray | torch.Tensor):
+        if values.ndim == dims + 1 and len(values) == 0:
+            shape = tuple(values.shape)
+            raise ValueError(f"there must be one instance or more; got an array of shape {shape}.")
         return values.ndim == dims + 1
     if not isinstance(values, Sequence) or isinstance(values, str) or len(values) == 0:
         return False

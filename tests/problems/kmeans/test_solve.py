@@ -212,6 +212,24 @@ def test_points_whose_squared_distances_overflow_are_refused_unless_clusters_cos
     assert found.centers[found.labels] / largest == pytest.approx(pairs / largest)
 
 
+def test_each_of_the_widest_points_is_its_own_centre() -> None:
+    """Centres taken from a frame and put back were infinite here."""
+    shares = [[1 / 2, 1 / 3, 1 / 2], [-1, 1 / 2, 1 / 2], [1 / 2, -1 / 3, 1]]
+    shares += [[1, 1 / 2, -1], [1, -1, 1], [-1, 1, 1 / 3]]
+    largest = np.finfo(np.float64).max
+    found = kmeans(np.array(shares) * largest, len(shares))
+    assert isinstance(found, Clusters)
+    assert found.centers[found.labels] / largest == pytest.approx(np.array(shares))
+    assert found.value == 0
+
+
+@pytest.mark.parametrize("points", [[[0.0, 0], [1e155, 0], [0, 1e155]], [[0.0], [1e160]]])
+def test_a_cost_beyond_doubles_is_refused(points: list[list[float]]) -> None:
+    """It was given as infinite."""
+    with pytest.raises(ValueError, match="points must be closer together"):
+        kmeans(np.array(points), 1)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     values=st.lists(
