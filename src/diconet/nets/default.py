@@ -56,8 +56,8 @@ def network_for(
     - `answer`: "partition" (the default), "subset", "order", "path", "number" or "label";
     - `num_parts`: how many parts a partition has at most (2 where it says nothing);
     - `num_labels`: how many labels there are; `per_item`: a number or label for every item;
-    - `one_cut`: True where parts lie side by side, so that a cut is one place along one direction
-      (sequences are cut so anyway); `cut_along`: the features that may be directions;
+    - `one_cut`: a cut is one place along one direction, as parts lie side by side (what it is for
+      sets and sequences unless told otherwise); `cut_along`: the features that may be directions;
     - `exchangeable`: False where the two sides of a cut mean different things;
     - `ordered`: items are a sequence, whose order matters;
     - `leaf_solver`: a callable that answers a small set, so that the split learns to divide for it;
