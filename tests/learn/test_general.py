@@ -134,6 +134,7 @@ class Pairs(Positive):
         (Pairs(edge_features=1), PickSplit),
         (Pairs(edge_features=1, one_cut=True), OneCutSplit),
         (Pairs(answer="subset"), GeneralSplit),
+        (Pairs(answer="label", ordered=True), OneCutSplit),
     ],
 )
 def test_how_a_partition_is_drawn_follows_from_the_task(task, kind):

@@ -92,17 +92,17 @@ def _kind_of(task: Task) -> Answer:
 
 
 def _way(task: Task, kind: Answer, inputs: Inputs) -> Way:
-    """One draw per cut where a task says so, and where sides of a set or sequence are alike.
+    """One draw per cut where a task says so, and where sides of a set are alike.
 
-    Graphs are not cut along a line. If their edges have numbers of their own, such as signs, these
+    Sequences are cut into runs, whatever the answer: put together again, these are in order. Graphs
+    are not cut along a line. If their edges have numbers of their own, such as signs, these
     count pair by pair, so items are picked one by one; else a coin for each follows its neighbours.
     """
-    if kind != "partition":
-        return "cut" if getattr(task, "one_cut", False) else "coins"
-    graph = inputs.edge_features is not None
-    if getattr(task, "one_cut", inputs.ordered or (not graph and _exchangeable(task))):
+    parts = kind == "partition"
+    alike = parts and inputs.edge_features is None and _exchangeable(task)
+    if getattr(task, "one_cut", inputs.ordered or alike):
         return "cut"
-    return "picks" if inputs.edge_features else "coins"
+    return "picks" if parts and inputs.edge_features else "coins"
 
 
 def _exchangeable(task: Task) -> bool:
