@@ -34,6 +34,9 @@ _COSTS_PER_NUMBER = 100
 KICKS = 2
 """How often clusters are exchanged at the root come what may."""
 
+_AT_LEAST = 32_768
+"""Points that are looked at however few the clusters: fewer mistake the better of near equals."""
+
 _KICKED = 6
 """One in this many is at first, then half as many, and one more."""
 
@@ -104,7 +107,8 @@ class ExchangeMerge(nn.Module):
     how much more an exchange gives than is seen at a glance, the best are tried first, and the
     search stops where none should pay, or after `tries` per cluster.
 
-    Of a set with more than `sample` points per cluster, only that many are looked at.
+    Of a set of more than 32,768 points that has more than `sample` per cluster, only so many are
+    looked at as that makes.
     """
 
     def __init__(
@@ -166,7 +170,7 @@ class ExchangeMerge(nn.Module):
             weights = torch.ones(roots.num_items, device=roots.items.device)
         sample = None
         if roots.context.shape[1]:
-            most = (self.sample * roots.context[:, 0].double()).clamp(min=1)
+            most = (self.sample * roots.context[:, 0].double()).clamp(min=_AT_LEAST)
             step = (roots.sizes / most).clamp(min=1)
             if bool((step > 1).any()):
                 at = step[roots.owner]
