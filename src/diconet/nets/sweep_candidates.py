@@ -21,6 +21,7 @@ from diconet.nets.sweep_kernels import (
     SPANS,
     TOTAL,
     WIDEST,
+    room_for,
     sweep_sets,
 )
 
@@ -132,7 +133,8 @@ def candidates_of(
     order = np.zeros((sets.num_items, DIRECTIONS), np.int64)
     points = np.ascontiguousarray(to_host(sets.items), dtype=np.float32)
     about = (sets.offsets, budget.double(), starts, positions)
-    sweep_sets(points, *(to_host(part) for part in about), measures, position, order)
+    room = room_for(max(1, int(sets.sizes.max())) if len(sets) else 1, points.shape[1])
+    sweep_sets(points, *(to_host(part) for part in about), measures, position, order, room)
     place = torch.arange(total, device=owner.device) - starts[owner]
     direction = place // positions[owner]
     found = (from_host(part, sets.items) for part in (measures, position, order))

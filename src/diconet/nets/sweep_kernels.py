@@ -24,17 +24,24 @@ _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """For what only loops call: without the way in from Python, it compiles faster."""
 
 
+def room_for(most: int, features: int) -> tuple[np.ndarray, ...]:
+    """Room for what is known of a set of at most so many items: the loops compile faster for it."""
+    single = np.empty((most, features), np.float32), np.empty(most, np.float32)
+    double = np.empty((most + 1, 2)), np.empty((2, features))
+    axes, places = np.empty((AXES, features), np.float32), np.empty((2, most), np.int64)
+    return *single, axes, *double, places
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
-def sweep_sets(points, offsets, budgets, starts, positions, measures, position, orders):
-    """Measures and positions of every candidate cut, direction by direction, and their orders."""
+def sweep_sets(points, offsets, budgets, starts, positions, measures, position, orders, room):
+    """Measures and positions of every candidate cut, direction by direction, and their orders.
+
+    `room` is for what is known of a set meanwhile: see `room_for`.
+    """
     d = points.shape[1]
-    most = 1
-    for s in range(len(offsets) - 1):
-        most = max(most, offsets[s + 1] - offsets[s])
-    key, cost = np.empty(most, np.float32), np.empty((most + 1, 2))
-    order, spare = np.empty(most, np.int64), np.empty(most, np.int64)
-    axes, whole = np.empty((AXES, d), np.float32), np.empty((most, d), np.float32)
+    whole, key, axes, cost, lines, places = room
+    order, spare = places[0], places[1]
     for s in range(len(offsets) - 1):
         low, n, count = offsets[s], offsets[s + 1] - offsets[s], positions[s]
         if n < 2:
@@ -47,10 +54,10 @@ def sweep_sets(points, offsets, budgets, starts, positions, measures, position, 
             for p in range(n):
                 y[p, j] = points[low + p, j] - mean / n
         for a in range(AXES):
-            _leading_axis(y, axes, a)
+            _leading_axis(y, axes, a, lines[0])
         for m in range(DIRECTIONS):
             # every second direction is the one before it, turned to its best cut
-            total = _sweep(y, axes[m // 2], key, order, spare, cost)
+            total = _sweep(y, axes[m // 2], key, order, spare, cost, lines)
             first = starts[s] + m * count
             last = first + count
             at, seen = position[first:last], measures[first:last]
@@ -61,13 +68,13 @@ def sweep_sets(points, offsets, budgets, starts, positions, measures, position, 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **_INNER)
 @typing.no_type_check
-def _leading_axis(y, axes, a):
+def _leading_axis(y, axes, a, new):
     """The a-th axis of most variance, by powers, from the coordinate with most that is left.
 
     Where there are no more axes, a diagonal of those there are.
     """
     n, d = y.shape
-    way, new = axes[a], np.empty(d)
+    way = axes[a]
     best, at = -1.0, 0
     for j in range(d):
         spread, free = 0.0, 1.0
@@ -107,7 +114,7 @@ def _leading_axis(y, axes, a):
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **_INNER)
 @typing.no_type_check
-def _sweep(y, way, key, order, spare, cost):
+def _sweep(y, way, key, order, spare, cost, lines):
     """Sorts centred points along a direction; what both sides of each cut cost, and all uncut.
 
     `way` is then turned to the line between the means of the two sides of the cheapest cut.
@@ -136,7 +143,9 @@ def _sweep(y, way, key, order, spare, cost):
         for p in range(n):
             order[p] = spare[p]
         width *= 2
-    run, line = np.zeros(d), np.zeros(d)
+    run, line = lines[0], lines[1]
+    for j in range(d):
+        run[j] = line[j] = 0.0
     squares, most, length = 0.0, -1.0, 0.0
     for r in range(n - 1):
         size = 0.0

@@ -1,33 +1,40 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from diconet.core.coin import RandomSplit
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, fold, grow
 from diconet.nets.classic import MedianSplit
 from diconet.nets.graph_split import GraphSplit
+from diconet.problems.kmeans import exchange, exchange_kernels, exchange_search
 from diconet.problems.kmeans.budget import SharedBudget
 from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.distances import find_near
 from diconet.problems.kmeans.exchange import ExchangeMerge, arrays_of, exchanged
-from diconet.problems.kmeans.exchange_kernels import (
-    COST,
-    FEATURES,
-    GAIN,
-    HALF,
-    LABEL,
-    LOSS,
-    add_up,
-    cut_in_two,
-    look,
-    sort_points,
+from diconet.problems.kmeans.exchange_kernels import COST, FEATURES, GAIN, HALF, LABEL, LOSS
+from diconet.problems.kmeans.exchange_search import survey
+
+
+def from_python(loop: Any) -> Callable[..., Any]:
+    """A way in from Python to what otherwise only loops call."""
+    return cast(Callable[..., Any], njit(lambda *args: loop(*args)))
+
+
+add_up, sort_points = (
+    from_python(exchange_kernels.add_up),
+    from_python(exchange_kernels.sort_points),
 )
-from diconet.problems.kmeans.exchange_search import survey, try_exchange
+cut_in_two, look = from_python(exchange_kernels.cut_in_two), from_python(exchange_kernels.look)
+try_exchange = from_python(exchange_search.try_exchange)
 
 
 def scattered(*sizes: int, features: int = 2, seed: int = 0) -> SetBatch:
@@ -168,6 +175,10 @@ def test_a_survey_gives_what_exchanges_realise_and_changes_nothing() -> None:
     seen = known[6]
     assert (found[GAIN] >= seen[GAIN] - 1e-5).all(), "moving on gains more than cutting alone"
     assert (found[LOSS] <= seen[LOSS] + 1e-5).all(), "moving on loses less than giving up alone"
+    known[7][:] = 0  # as a search may leave it
+    again = np.empty_like(found)
+    survey(x, w, *known, features, again)
+    assert np.array_equal(found, again)
 
 
 def weighted_cost(x: np.ndarray, w: np.ndarray, labels: np.ndarray) -> float:
@@ -234,7 +245,10 @@ def test_what_kicks_make_worse_is_not_kept(decimals: int) -> None:
 
 
 @pytest.mark.parametrize("per_cluster", [3, 1_000])
-def test_a_sample_serves_where_clusters_are_plain(per_cluster: int) -> None:
+def test_a_sample_serves_where_clusters_are_plain(
+    per_cluster: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "_AT_LEAST", 1)
     rng = torch.Generator().manual_seed(0)
     centres = 10 * torch.arange(6.0)[:, None]
     points = (centres.repeat_interleave(50, 0) + torch.rand(300, 1, generator=rng))[

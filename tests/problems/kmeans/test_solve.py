@@ -6,11 +6,11 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from diconet.problems.kmeans import lloyd, threads
+from diconet.problems.kmeans import exchange, lloyd, threads
 from diconet.problems.kmeans.solve import Clusters, kmeans
 
 
@@ -139,7 +139,11 @@ def test_refuses_weights_that_weigh_nothing(weights: list[float], message: str) 
     kmeans([[0, 0], [1, 1]], 1, sample_weight=[1.0, 0.0])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     k=st.sampled_from([1, 2, 3, 7, 8, 9, 17]),
     limit=st.sampled_from(["k", "256", "256 k"]),
@@ -149,9 +153,16 @@ def test_refuses_weights_that_weigh_nothing(weights: list[float], message: str) 
     weighted=st.booleans(),
 )
 def test_valid_around_the_limits_of_looking_sampling_and_balancing(
-    k: int, limit: str, more: int, features: int, decimals: int, weighted: bool
+    monkeypatch: pytest.MonkeyPatch,
+    k: int,
+    limit: str,
+    more: int,
+    features: int,
+    decimals: int,
+    weighted: bool,
 ) -> None:
     """A split looks at 256 points, a merge at 256 per cluster; from 8 leaves on cuts balance."""
+    monkeypatch.setattr(exchange, "_AT_LEAST", 1)
     n = max(k, {"k": k, "256": 256, "256 k": 256 * k}[limit] + more)
     rng = np.random.default_rng(n)
     points = rng.random((n, features)).round(decimals)

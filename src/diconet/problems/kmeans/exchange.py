@@ -265,7 +265,6 @@ def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ..
     clusters = np.empty((k, d + 1)), np.empty((k, d), x.dtype)
     near = np.empty((k, m), np.int64), np.empty((k, m), np.float32)
     spare = np.zeros((3, max(k, 2 * NEAR + 3)), np.int64)
-    spare[0, :k] = np.arange(k)
     return at, np.empty(k + 1, np.int64), *clusters, *near, np.zeros((5, k)), spare
 
 

@@ -35,7 +35,7 @@ ROUNDING = 1e-5
 _POWER_STEPS, _HALVINGS = 3, 3
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def sort_points(at, start):
     """The points by cluster, in their order within it."""
@@ -54,7 +54,7 @@ def sort_points(at, start):
         at[ORDER, start[at[LABEL, i]]] = i
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def add_up(x, w, at, sums, means):
     """What the points of each cluster add up to, and their mean."""
@@ -69,7 +69,7 @@ def add_up(x, w, at, sums, means):
             sums[c, j] += w[i] * x[i, j]
     for c in range(k):
         for j in range(d):
-            means[c, j] = sums[c, j] / max(sums[c, d], TINY)
+            means[c, j] = sums[c, j] / (sums[c, d] + TINY)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
@@ -80,7 +80,7 @@ def shift(x, i, weight, sums, means, c):
     sums[c, d] += weight
     for j in range(d):
         sums[c, j] += weight * x[i, j]
-        means[c, j] = sums[c, j] / max(sums[c, d], TINY)
+        means[c, j] = sums[c, j] / (sums[c, d] + TINY)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
@@ -117,7 +117,7 @@ def settle(x, w, at, start, sums, means, near):
     return moved
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def look(x, w, at, start, means, near, seen, c):
     """What cluster c costs, and what giving it up would lose.
@@ -139,7 +139,7 @@ def look(x, w, at, start, means, near, seen, c):
     seen[COST, c], seen[LOSS, c] = cost, loss
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def cut_in_two(x, w, at, start, sums, seen, c):
     """What cutting a cluster in two saves: along its leading axis, then between the halves' means.
@@ -148,7 +148,7 @@ def cut_in_two(x, w, at, start, sums, seen, c):
     """
     d, low, high = x.shape[1], start[c], start[c + 1]
     y, way, line = np.empty((high - low, d), np.float32), np.zeros(d, np.float32), np.zeros(d)
-    mass, widest = max(sums[c, d], TINY), 0
+    mass, widest = sums[c, d] + TINY, 0
     for p in range(high - low):
         i = at[ORDER, low + p]
         for j in range(d):
@@ -178,9 +178,9 @@ def cut_in_two(x, w, at, start, sums, seen, c):
         if size < TINY:
             break
         # halves have means line / weight and -line / rest: what lies midway, along the line
-        rest = max(mass - weight, TINY)
+        rest = abs(mass - weight) + TINY
         if not power:
-            middle = np.float32(0.5 * np.sqrt(size) * (1 / max(weight, TINY) - 1 / rest))
+            middle = np.float32(0.5 * np.sqrt(size) * (1 / (abs(weight) + TINY) - 1 / rest))
         for j in range(d):
             way[j] = line[j] / np.sqrt(size)
     seen[GAIN, c] = 0.0
@@ -199,7 +199,7 @@ def describe(n, sums, near, gap, seen, c, means, out):
     """
     (k, m), mass = near.shape, sums[c, -1]
     own = seen[COST, c] + 1e-6 * means[0] + TINY
-    around, spread = TINY, own / max(mass, TINY)
+    around, spread = TINY, own / (mass + TINY)
     for q in range(m):
         around += seen[COST, near[c, q]] / m
     out[0], out[1], out[2] = seen[GAIN, c] / own, own / (means[0] + TINY), mass / means[1]

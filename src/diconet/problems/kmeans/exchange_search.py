@@ -7,7 +7,7 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import TINY, between, find_near
+from diconet.problems.kmeans.distances import INNER, TINY, between, find_near
 from diconet.problems.kmeans.exchange_kernels import (
     COST,
     FEATURES,
@@ -39,7 +39,7 @@ _ENOUGH = 1e-6
 """The share of its cost that a node must save for an exchange to be made."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
     """How much more clusters explain if `a` is given up and `b` cut (-1 for neither).
@@ -60,14 +60,14 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
                     ids[r] = c
                     r += 1
     new = -1 if b < 0 else r if a < 0 else 1
-    slots, dead = max(r, new + 1), 0 if b < 0 else -1
+    slots, dead = r + (new == r), 0 if b < 0 else -1
     count, before = 0, 0.0
     for q in range(r):
         c = ids[q]
         mark[c] = 0
         count += start[c + 1] - start[c]
         for j in range(d):
-            before += sums[c, j] * sums[c, j] / max(sums[c, d], TINY)
+            before += sums[c, j] * sums[c, j] / (sums[c, d] + TINY)
     rows, slot = np.empty(count, np.int64), np.empty(count, np.int64)
     count = 0
     for q in range(r):
@@ -85,7 +85,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
                 local[slot[p], j] += w[rows[p]] * x[rows[p], j]
     for q in range(slots):
         for j in range(d):
-            centres[q, j] = local[q, j] / max(local[q, d], TINY)
+            centres[q, j] = local[q, j] / (local[q, d] + TINY)
     for _ in range(_ROUNDS):
         moved = False
         for p in range(count):
@@ -116,7 +116,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
             if local[q, d] <= 0 and not was_empty:
                 return -np.inf, r
             for j in range(d):
-                after += local[q, j] * local[q, j] / max(local[q, d], TINY)
+                after += local[q, j] * local[q, j] / (local[q, d] + TINY)
     if after - before > least:
         for p in range(count):
             at[LABEL, rows[p]] = ids[slot[p]]
@@ -124,7 +124,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
             for j in range(d + 1):
                 sums[ids[q], j] = local[q, j]
             for j in range(d):
-                means[ids[q], j] = local[q, j] / max(local[q, d], TINY)
+                means[ids[q], j] = local[q, j] / (local[q, d] + TINY)
     return after - before, r
 
 
@@ -142,6 +142,8 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
     ids, mark, known, scores = spare[0], spare[1], spare[2], seen[SCORES:]
     nobody = np.int64(-1)
     about, tried, made, touched = np.empty(FEATURES), 0, 0, k
+    for c in range(k):
+        ids[c] = c
     sort_points(at, start)
     add_up(x, w, at, sums, means)
     find_near(means, ids, k, near, gap)
@@ -222,6 +224,8 @@ def survey(x, w, at, start, sums, means, near, gap, seen, spare, features, found
     """For every cluster of a node, its features, and what exchanges realise, in the last two."""
     k, d = means.shape
     ids, mark = spare[0], spare[1]
+    for c in range(k):
+        ids[c] = c
     sort_points(at, start)
     add_up(x, w, at, sums, means)
     find_near(means, ids, k, near, gap)

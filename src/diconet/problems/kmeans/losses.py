@@ -48,7 +48,7 @@ def exchange_loss(
         survey(x, w, *known, about, found)
         features.append(about)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios.append(np.log(found / known[-1][:COST]).T)
+            ratios.append(np.log(found / known[6][:COST]).T)
     if not features:
         return batch.sets.items.new_zeros(()), {"loss": 0.0, "score": 0.0}
     target = from_host(np.concatenate(ratios), leaves).float().nan_to_num(0.0, _LARGEST, -_LARGEST)
