@@ -38,6 +38,8 @@ _SEAM = 5  # near neighbours that show a city lies at a cut
 _HAIR = 1e-12
 _FEW = 500  # cities up to which there is more than one start
 _STARTS = 4
+_KICKS_PER_START = 25.0  # per city, where there is a time limit
+_HEAT = 0.7  # what a kick may cost at first, in units of the edges it takes out; in rounds nothing
 
 
 @dataclass(frozen=True)
@@ -80,47 +82,81 @@ def searched(
     if len(tour) < 5:
         return tour
     tiny = _HAIR * max(metric.length(tour) / metric.unit, 1e-290)
-    if len(tour) <= leaf:
-        return _flat(metric, near, tour, budget, seed, tiny)
+    flat = _Flat(metric, near, seed, tiny)
+    if len(tour) <= _FEW and (budget.kicks > 0 or budget.deadline is not None):
+        return flat.best_of_starts(tour, budget)
     # From a poor tour, parts would be full of ways outside that must stay; this takes little time.
-    tour = _flat(metric, near, tour, Budget(0.0), seed, tiny)
+    best = tour = flat.run(tour, True, 0, 0, 0.0, 0.0)
     split = AcrossSplit() if split is None else split
-    done, number = 0.0, 0
-    while not budget.over:
-        kicks = min(_BATCH, budget.kicks - done) if budget.deadline is None else _BATCH
-        if kicks <= 0:
-            break
-        tour = _Round(metric, near, tour, budget, kicks, seed, number, tiny, threads).run(
-            split, leaf
-        )
-        done += kicks
-        number += 1
-    return tour
-
-
-def _flat(
-    metric: Metric, near: np.ndarray, tour: np.ndarray, budget: Budget, seed: int, tiny: float
-) -> np.ndarray:
-    """The search without division; few cities are searched from several starts, the best kept."""
-    num = len(tour)
-    few = num <= _FEW and (budget.kicks > 0 or budget.deadline is not None)
-    starts = _STARTS if few else 1
-    kicks = int(budget.kicks * num / starts)
-    if budget.deadline is not None:
-        kicks = 25 * num if few else max(num, 2_000)
-    link = np.full((num, 2), -1, dtype=np.int32)
-    best, shortest = tour, np.inf
-    number = 0
-    while not number or (number < starts if budget.deadline is None else not budget.over):
-        rng = np.random.default_rng([seed, number])
-        this = rng.permutation(num).astype(np.int32) if few and number else best.copy()
-        args = (metric.xy, metric.code, near, link, this, few or not number, kicks, _WALK, tiny)
-        search(*args, _seed(seed, number))
-        length = metric.length(this)
-        if length < shortest:
-            best, shortest = this, length
-        number += 1
+    for number, step in enumerate(_steps(budget)):
+        if len(tour) <= leaf:
+            kicks = int(step.kicks * len(tour))
+            tour = flat.run(tour, False, kicks, number, step.warm, step.cool)
+        else:
+            args = (metric, near, tour, budget, step.kicks, seed, number, tiny, threads)
+            tour = _Round(*args).run(split, leaf)
+        best = min(best, tour, key=metric.length)
     return best
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Part of a search: kicks per city, and what a kick may cost at its beginning and end."""
+
+    kicks: float
+    warm: float
+    cool: float
+
+
+def _steps(budget: Budget) -> Iterator[_Step]:
+    """The steps that fill a budget; they cool down to 0 as it runs out."""
+    begun, done, before = budget.clock(), 0.0, 0.0
+    while not budget.over:
+        kicks = _BATCH if budget.deadline is not None else min(_BATCH, budget.kicks - done)
+        if kicks <= 0:
+            return
+        if budget.deadline is None:
+            used, after = done / budget.kicks, (done + kicks) / budget.kicks
+        else:  # this step takes about as long as the one before
+            used = (budget.clock() - begun) / (budget.deadline - begun)
+            after, before = min(2 * used - before, 1.0), used
+        yield _Step(kicks, _HEAT * (1 - used), _HEAT * (1 - after))
+        done += kicks
+
+
+@dataclass(frozen=True, eq=False)
+class _Flat:
+    """The search without division."""
+
+    metric: Metric
+    near: np.ndarray
+    seed: int
+    tiny: float
+
+    def run(
+        self, tour: np.ndarray, descend: bool, kicks: int, number: int, warm: float, cool: float
+    ) -> np.ndarray:
+        """The tour after `kicks` kicks, and after exchanges if it is to `descend` first."""
+        tour = tour.copy()
+        link = np.full((len(tour), 2), -1, dtype=np.int32)
+        search(
+            self.metric.xy, self.metric.code, self.near, link, tour, descend, kicks, _WALK,
+            self.tiny, _seed(self.seed, number), warm, cool,
+        )  # fmt: skip
+        return tour
+
+    def best_of_starts(self, tour: np.ndarray, budget: Budget) -> np.ndarray:
+        """The shortest of several searches: the first from this tour, the others from any."""
+        best, number = tour, 0
+        timed = budget.deadline is not None
+        kicks = int((_KICKS_PER_START if timed else budget.kicks / _STARTS) * len(tour))
+        while not number or (not budget.over if timed else number < _STARTS):
+            rng = np.random.default_rng([self.seed, number])
+            start = rng.permutation(len(tour)).astype(np.int32) if number else tour
+            found = self.run(start, True, kicks, number, _HEAT, 0.0)
+            best = min(best, found, key=self.metric.length)
+            number += 1
+        return best
 
 
 def _seed(*numbers: int) -> np.uint64:
@@ -205,6 +241,8 @@ class _Round:
             _WALK,
             self.tiny,
             seed,
+            0.0,
+            0.0,
         )
 
 

@@ -78,7 +78,7 @@ def test_an_exchange_that_would_leave_two_tours_is_not_made() -> None:
     metric, near = Metric.of(cities), near_lists(cities, 4)
     for seed in range(20):
         tour = np.random.default_rng(seed).permutation(5).astype(np.int32)
-        search(metric.xy, 0, near, free(5), tour, True, 20, 10, 1e-9, SEED)
+        search(metric.xy, 0, near, free(5), tour, True, 20, 10, 1e-9, SEED, 0.0, 0.0)
         assert is_permutation(tour, 5)
         assert metric.length(tour) == pytest.approx(shortest(metric))
 
@@ -114,7 +114,7 @@ def test_a_search_gains_what_it_says_and_never_lengthens(n: int, seed: int, kick
     metric, near = Metric.of(cities), near_lists(cities, 6)
     tour = rng.permutation(n).astype(np.int32)
     length = metric.length(tour)
-    gain = search(metric.xy, 0, near, free(n), tour, True, kicks, 10, 1e-9, SEED)
+    gain = search(metric.xy, 0, near, free(n), tour, True, kicks, 10, 1e-9, SEED, 0.0, 0.0)
     assert is_permutation(tour, n)
     assert gain >= 0
     assert metric.length(tour) == pytest.approx(length - gain)
@@ -131,7 +131,7 @@ def test_linked_edges_stay(n: int, seed: int) -> None:
     for i in range(0, n - 1, 3):
         link[tour[i], 1], link[tour[i + 1], 0] = tour[i + 1], tour[i]
     kept = {frozenset((int(tour[i]), int(tour[i + 1]))) for i in range(0, n - 1, 3)}
-    search(metric.xy, 0, near_lists(cities, 6), link, tour, True, 50, 10, 1e-9, SEED)
+    search(metric.xy, 0, near_lists(cities, 6), link, tour, True, 50, 10, 1e-9, SEED, 0.0, 0.0)
     assert kept <= edges_of(tour)
 
 
@@ -148,7 +148,7 @@ def test_searching_a_part_leaves_the_rest_as_it_was(n: int, seed: int, closed: b
     outside = {e for e in edges_of(path) if not e & set(members.tolist())}
     gain = search_part(
         metric.xy, 0, near, path, positions(path), np.zeros(n, np.int32), -np.ones(n, np.int32),
-        members, closed, True, 40, 10, 1e-9, SEED,
+        members, closed, True, 40, 10, 1e-9, SEED, 0.0, 0.0,
     )  # fmt: skip
     assert is_permutation(path, n)
     assert outside <= edges_of(path)

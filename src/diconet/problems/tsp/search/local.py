@@ -2,7 +2,9 @@
 
 A kick takes four edges near each other on the map and swaps the outer two of the three stretches
 between them (a double bridge, which is no chain of exchanges). Which edges, a random walk among
-near cities says (Applegate, Cook & Rohe, 2003). What follows is taken back unless it paid.
+near cities says (Applegate, Cook & Rohe, 2003); it starts where the tour and the lists disagree.
+What follows is taken back unless it paid, or cost little while the search is warm (Martin, Otto &
+Felten, 1992).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from diconet.problems.tsp.search.exchange import (
 )
 from diconet.problems.tsp.search.metric import distance
 
+_TRIES = 6  # cities drawn for a kick until one is in doubt
 _WINDOWS = 400  # exchanges that one kick may lead to
 _LOG = 50_000  # cities that they may move, together
 # Near neighbours tried per edge, where a descent begins. The first edge tries all that it has: the
@@ -33,10 +36,12 @@ _QUICK = np.array([5, 3, 1])  # the same, to repair a kick
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def search(xy, code, near, link, tour, descend, kicks, walk, tiny, seed):
+def search(xy, code, near, link, tour, descend, kicks, walk, tiny, seed, warm, cool):
     """Shortens a tour in place and gives by how much; edges in `link` stay.
 
     `descend` is whether exchanges come first, as they must unless the tour has been through that.
+    What a kick may cost falls from `warm` to `cool`, in units of the edges it takes out; unless
+    both are 0, the tour may be longer in the end, and the gain below 0.
     """
     n = len(tour)
     if n < 5:
@@ -59,10 +64,11 @@ def search(xy, code, near, link, tour, descend, kicks, walk, tiny, seed):
             windows, waiting, queue,
         )  # fmt: skip
     state = np.array([seed], dtype=np.uint64)
-    for _ in range(kicks):
+    for number in range(kicks):
+        heat = warm + (cool - warm) * number / kicks
         total += _kick(
             xy, code, near, reach, link, tour, pos, tiny, _QUICK, t, gains, room, spare, log,
-            windows, waiting, queue, walk, state,
+            windows, waiting, queue, walk, state, heat,
         )  # fmt: skip
     return total
 
@@ -107,7 +113,7 @@ def _descend(
 @no_type_check
 def _kick(
     xy, code, near, reach, link, tour, pos, tiny, breadth, t, gains, room, spare, log, windows,
-    waiting, queue, walk, state,
+    waiting, queue, walk, state, heat,
 ):  # fmt: skip
     """One kick and its repair; gives what was gained, 0 where all was taken back."""
     n = len(tour)
@@ -127,6 +133,7 @@ def _kick(
                 waiting[city] = True
                 queue[count] = city
                 count += 1
+    bar = heat * gain / 4 * np.log(1.0 - _random(state)) if heat > 0 else 0.0
     size = 0
     for start, stop in ((r, s), (q, r), (p, q)):  # X Y Z becomes Z Y X
         for here in range(start + 1, stop + 1):
@@ -154,7 +161,7 @@ def _kick(
                 waiting[t[i]] = True
                 queue[count] = t[i]
                 count += 1
-    if gain < 0:
+    if gain < bar:
         take_back(tour, pos, log, windows, used, many)
         return 0.0
     return gain
@@ -169,7 +176,7 @@ def _places(near, tour, pos, walk, state):
     """
     n = len(tour)
     at = np.empty(4, dtype=np.int64)
-    city = int(_random(state) * n)
+    city = _doubtful(near, tour, pos, state)
     for k in range(4):
         at[k] = pos[city]
         for _ in range(1 + int(_random(state) * walk)):
@@ -186,6 +193,25 @@ def _places(near, tour, pos, walk, state):
     r = at[(first + 2) % 4]
     s = at[(first + 3) % 4]
     return p, q if q >= p else q + n, r if r >= p else r + n, s if s >= p else s + n
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _doubtful(near, tour, pos, state):
+    """A city at random, preferably one whose tour leaves out one of its two likeliest neighbours.
+
+    These are the first two of its list; where the tour has both, there is seldom much to gain.
+    """
+    n = len(tour)
+    for _ in range(_TRIES):
+        city = int(_random(state) * n)
+        here = pos[city]
+        onward = tour[here + 1] if here + 1 < n else tour[0]
+        back = tour[here - 1] if here > 0 else tour[n - 1]
+        for k in range(2):
+            if near[city, k] != onward and near[city, k] != back:
+                return city
+    return city
 
 
 @njit(cache=True, nogil=True)

@@ -21,7 +21,8 @@ _FEWEST = 8
 @njit(cache=True, nogil=True)
 @no_type_check
 def search_part(
-    xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed
+    xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed,
+    warm, cool,
 ):  # fmt: skip
     """Searches among `members` of a path (a round trip if `closed`), and gives what was gained.
 
@@ -56,8 +57,8 @@ def search_part(
         local[path[where[i]]] = -1
     link = _links(where, len(path), closed)
     tour = np.arange(m).astype(np.int32)
-    gain = search(own_xy, code, own_near, link, tour, descend, kicks, walk, tiny, seed)
-    if gain > 0:
+    gain = search(own_xy, code, own_near, link, tour, descend, kicks, walk, tiny, seed, warm, cool)
+    if gain != 0:
         _write_back(path, pos, where, tour, link)
     return gain
 
