@@ -39,7 +39,9 @@ _HAIR = 1e-12
 _FEW = 500  # cities up to which there is more than one start
 _STARTS = 4
 _KICKS_PER_START = 25.0  # per city, where there is a time limit
-_HEAT = 0.7  # what a kick may cost at first, in units of the edges it takes out; in rounds nothing
+# What a kick may cost at first, in units of the edges it takes out. Larger tours have too few kicks
+# per city to cool down from anything.
+_HEAT = 0.7
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def searched(
     # From a poor tour, parts would be full of ways outside that must stay; this takes little time.
     best = tour = flat.run(tour, True, 0, 0, 0.0, 0.0)
     split = AcrossSplit() if split is None else split
-    for number, step in enumerate(_steps(budget)):
+    for number, step in enumerate(_steps(budget, _HEAT if len(tour) <= LEAF else 0.0)):
         if len(tour) <= leaf:
             kicks = int(step.kicks * len(tour))
             tour = flat.run(tour, False, kicks, number, step.warm, step.cool)
@@ -108,8 +110,8 @@ class _Step:
     cool: float
 
 
-def _steps(budget: Budget) -> Iterator[_Step]:
-    """The steps that fill a budget; they cool down to 0 as it runs out."""
+def _steps(budget: Budget, heat: float) -> Iterator[_Step]:
+    """The steps that fill a budget; they cool down from `heat` to 0 as it runs out."""
     begun, done, before = budget.clock(), 0.0, 0.0
     while not budget.over:
         kicks = _BATCH if budget.deadline is not None else min(_BATCH, budget.kicks - done)
@@ -120,7 +122,7 @@ def _steps(budget: Budget) -> Iterator[_Step]:
         else:  # this step takes about as long as the one before
             used = (budget.clock() - begun) / (budget.deadline - begun)
             after, before = min(2 * used - before, 1.0), used
-        yield _Step(kicks, _HEAT * (1 - used), _HEAT * (1 - after))
+        yield _Step(kicks, heat * (1 - used), heat * (1 - after))
         done += kicks
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diconet.problems.tsp.divide import Budget, searched
+from diconet.problems.tsp.search.decode import greedy_tour
 from diconet.problems.tsp.search.exchange import (
     improve,
     new_room,
@@ -106,17 +107,19 @@ def free(n: int) -> np.ndarray:
     return np.full((n, 2), -1, dtype=np.int32)
 
 
-@given(st.integers(1, 60), st.integers(0, 10_000), st.integers(0, 60))
+@given(st.integers(1, 60), st.integers(0, 10_000), st.integers(0, 60), st.sampled_from([0.0, 2.0]))
 @settings(max_examples=80, deadline=None)
-def test_a_search_gains_what_it_says_and_never_lengthens(n: int, seed: int, kicks: int) -> None:
+def test_a_search_gains_what_it_says_and_never_lengthens_but_when_warm(
+    n: int, seed: int, kicks: int, warm: float
+) -> None:
     rng = np.random.default_rng(seed)
     cities = rng.integers(0, 12, (n, 2)).astype(float)  # with copies and many equal distances
     metric, near = Metric.of(cities), near_lists(cities, 6)
     tour = rng.permutation(n).astype(np.int32)
     length = metric.length(tour)
-    gain = search(metric.xy, 0, near, free(n), tour, True, kicks, 10, 1e-9, SEED, 0.0, 0.0)
+    gain = search(metric.xy, 0, near, free(n), tour, True, kicks, 10, 1e-9, SEED, warm, warm)
     assert is_permutation(tour, n)
-    assert gain >= 0
+    assert gain >= 0 or warm
     assert metric.length(tour) == pytest.approx(length - gain)
 
 
@@ -220,4 +223,24 @@ def test_candidates_lead_out_of_a_cluster() -> None:
     length[near < 0] = np.inf
     assert (np.diff(np.nan_to_num(length, posinf=1e9), axis=1) >= 0).all()
     likely = near_lists(cities, 10)[:, 5:]
-    assert all(set(likely[i]) <= set(candidate_lists(cities, likely)[i]) for i in range(24))
+    assert np.array_equal(candidate_lists(cities, likely)[:, :5], likely)
+
+
+def test_a_short_and_warm_search_does_not_lengthen_a_good_tour() -> None:
+    cities = np.random.default_rng(0).random((600, 2))
+    metric, near = Metric.of(cities), candidate_lists(cities)
+    good = searched(metric, near, np.arange(600), Budget(30.0))
+    for seed in range(5):
+        again = searched(metric, near, good, Budget(0.2), seed=seed)
+        assert metric.length(again) <= metric.length(good) + 1e-9
+
+
+def test_no_edge_across_the_map_is_left() -> None:
+    """Greedy joins its last ends from far away; a descent among few neighbours left some."""
+    cities = np.random.default_rng([20_000, 0, 77]).random((20_000, 2))
+    metric, near = Metric.of(cities), near_lists(cities, 8)
+    edges = np.stack([np.repeat(np.arange(20_000), 8), near.ravel()], 1).astype(np.int32)
+    length = np.linalg.norm(cities[edges[:, 0]] - cities[edges[:, 1]], axis=1)
+    tour = searched(metric, candidate_lists(cities), greedy_tour(metric, edges, -length), Budget(0))
+    longest = np.linalg.norm(cities[tour] - cities[np.roll(tour, 1)], axis=1).max()
+    assert longest * 20_000**0.5 < 10
