@@ -64,7 +64,7 @@ class SimilarityNet(nn.Module):
 
     def forward(self, sets: SetBatch, x: Float[Tensor, "items inputs"]) -> Float[Tensor, "items"]:
         scores = x.new_zeros(sets.num_items)
-        for which in similar_sizes(sets.sizes, most_pairs=PAIRS_AT_ONCE):
+        for which in similar_sizes(sets.sizes, slack=2.0, most_pairs=PAIRS_AT_ONCE):
             rows, there = padded_rows(sets, which)
             hidden = x[rows] * there[..., None]
             for layer in self.layers:

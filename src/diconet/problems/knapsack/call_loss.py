@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from diconet.core.answers import Sequences
 from diconet.core.model import DiCoNet
-from diconet.core.noise import mix
+from diconet.core.noise import mix, uniform
 from diconet.core.segments import index_of
 from diconet.core.sets import SetBatch
 from diconet.core.task import Task
@@ -18,33 +18,46 @@ from diconet.learn.config import TrainConfig
 from diconet.learn.losses import policy_gradient
 from diconet.problems.knapsack.greedy import worth
 
+_OFTENER = 4.0
+"""How much oftener a call is looked at than the one before it."""
+
+_WHICH = 1
+"""The salt of what draws a step's call."""
+
 
 def call_loss(
     model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
 ) -> tuple[Tensor, dict[str, float]]:
-    """REINFORCE at every call along the likeliest way, each sample finished by the likeliest calls.
+    """REINFORCE at one call along the likeliest way, each sample finished by the likeliest calls.
 
-    A call's samples are compared with one another alone: what the calls before it chose is the same
-    for all of them, and the calls after it add no noise of their own.
+    The samples of a call are compared with one another alone: what the calls before it chose is the
+    same for all of them, and the calls after it add no noise of their own. Which call a step looks
+    at is drawn: mostly the last, whose samples need no finishing and which decides how much room
+    stays empty; each call before it a quarter as often as the next.
     """
     samples = config.tree_samples
     with torch.no_grad():
         likeliest = model(batch.sets)
         value = _packed(batch.sets, likeliest.solution)
-    loss = value.new_zeros(())
-    for level in likeliest.tree.levels:
-        if level.cut is None:
-            continue
-        example = level.example[level.inner]
-        nodes = level.sets.take(level.inner).as_roots().repeat(samples)
-        seeds = batch.seeds.reshape(-1, samples)[example].flatten()
-        cut = model.split(nodes, mix(seeds, level.number))
-        with torch.no_grad():
-            score = worth(nodes, ~cut.side) + _rest(model, nodes, cut)
-        relative = score / value[example].clamp(min=1e-9).repeat_interleave(samples)
-        loss = loss + policy_gradient(cut.log_prob, relative, samples)
+    calls = [level for level in likeliest.tree.levels if level.cut is not None]
+    level = calls[drawn_call(batch.seeds[0], len(calls))]
+    example = level.example[level.inner]
+    nodes = level.sets.take(level.inner).as_roots().repeat(samples)
+    cut = model.split(nodes, batch.seeds.reshape(-1, samples)[example].flatten())
+    with torch.no_grad():
+        score = worth(nodes, ~cut.side) + _rest(model, nodes, cut)
+    relative = score / value[example].clamp(min=1e-9).repeat_interleave(samples)
+    loss = policy_gradient(cut.log_prob, relative, samples)
     score = task.reward(batch.sets, likeliest.solution)
     return loss, {"loss": loss.item(), "score": score.mean().item()}
+
+
+def drawn_call(seed: Int[Tensor, ""], num_calls: int) -> int:
+    """The number of the call that a step looks at."""
+    often = _OFTENER ** torch.arange(num_calls, dtype=torch.float64)
+    upto = often.cumsum(0) / often.sum()
+    draw = uniform(mix(seed, _WHICH)).double().cpu()
+    return min(int(torch.searchsorted(upto, draw)), num_calls - 1)
 
 
 def _rest(model: DiCoNet, nodes: SetBatch, cut: Cut) -> Float[Tensor, "sets"]:
