@@ -20,6 +20,7 @@ from diconet.core.relations import Relations
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, fold, grow
 from diconet.nets import judge
+from diconet.nets.default import network_for
 from diconet.nets.general_split import GeneralSplit
 from diconet.nets.order import OrderMerge
 from diconet.nets.path import PathMerge
@@ -241,3 +242,36 @@ def test_pairs_are_judged_alike_in_a_table_and_one_by_one(monkeypatch):
         assert model.merge.get_parameter(
             "picker.judge.joint.weight" if kind is PickMerge else "judge.joint.weight"
         ).shape == (8, 2)
+
+
+@pytest.mark.parametrize("split", ["coins", "picks"])
+def test_the_unit_of_context_and_edges_does_not_matter(split):
+    """A capacity in grams or in tons, edges in metres or in miles: the same cuts."""
+
+    class Task:
+        num_features = 2
+
+        def __init__(self, unit):
+            self.unit = unit
+
+        def sample(self, num_sets, set_size, *, rng):
+            items = torch.rand(num_sets * set_size, 2, generator=rng)
+            context = self.unit * torch.rand(num_sets, 1, generator=rng)
+            edges = [torch.tensor([[0, 1], [1, 2], [0, 3]])] * num_sets
+            weights = [self.unit * torch.rand(3, 1, generator=rng) for _ in edges]
+            sizes = torch.full((num_sets,), set_size)
+            return SetBatch.pack(items, sizes, context, Relations.of(edges, weights))
+
+        def reward(self, sets, solution):
+            return sets.mean(solution.leaves.float())
+
+    found = []
+    for unit in (1.0, 4096.0):
+        torch.manual_seed(0)
+        task = Task(unit)
+        model = network_for(task, split=split, width=8, num_layers=2)
+        sets = task.sample(20, 9, rng=torch.Generator().manual_seed(1))
+        with torch.no_grad():
+            found.append(model(sets, torch.arange(20)).tree)
+    assert torch.equal(found[0].leaves, found[1].leaves)
+    assert torch.allclose(found[0].log_prob, found[1].log_prob, atol=1e-4)

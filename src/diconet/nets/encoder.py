@@ -40,6 +40,9 @@ class Inputs:
     ordered: bool = False
     scale: Sequence[float] | None = None
     centre: Sequence[float] | None = None
+    context_scale: Sequence[float] | None = None
+    context_centre: Sequence[float] | None = None
+    edge_scale: Sequence[float] | None = None
 
     @classmethod
     def of(cls, sets: SetBatch, *, ordered: bool = False) -> Inputs:
@@ -50,6 +53,7 @@ class Inputs:
         spread = torch.where(spread > 0, spread, 1)
         if float(spread.max() / spread.min()) < 3:  # the same unit: keep shapes as they are
             spread = spread.square().mean().sqrt().expand_as(spread)
+        context = sets.context.double()
         return cls(
             sets.num_features,
             sets.context.shape[1],
@@ -58,7 +62,23 @@ class Inputs:
             ordered,
             tuple(spread.tolist()),
             tuple(usual.mean(0).tolist()),
+            _usual_spread(context),
+            tuple(context.mean(0).tolist()),
+            None if edges is None else _usual_size(edges.features.double()),
         )
+
+
+def _usual_size(values: Float[Tensor, "rows features"]) -> tuple[float, ...]:
+    """The root of the mean square of every feature, 1 where there is nothing."""
+    size = values.square().mean(0).sqrt() if len(values) else values.new_zeros(values.shape[1])
+    return tuple(torch.where(size > 0, size, 1).tolist())
+
+
+def _usual_spread(values: Float[Tensor, "rows features"]) -> tuple[float, ...]:
+    """The standard deviation of every feature; its size where it is the same in all rows."""
+    size = values.new_tensor(_usual_size(values))
+    spread = (values - values.mean(0)).square().mean(0).sqrt()
+    return tuple(torch.where(spread > 1e-6 * size, spread, size).tolist())
 
 
 def segment_peak(
@@ -91,6 +111,9 @@ class SetEncoder(nn.Module):
         ordered: bool = False,
         scale: Sequence[float] | None = None,
         centre: Sequence[float] | None = None,
+        context_scale: Sequence[float] | None = None,
+        context_centre: Sequence[float] | None = None,
+        edge_scale: Sequence[float] | None = None,
         extra: int = 0,
         noise: int = 0,
         near: int = 0,
@@ -100,13 +123,30 @@ class SetEncoder(nn.Module):
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1; got {num_layers}.")
-        inputs = Inputs(num_features, num_context, edge_features, directed, ordered, scale, centre)
+        inputs = Inputs(
+            num_features,
+            num_context,
+            edge_features,
+            directed,
+            ordered,
+            scale,
+            centre,
+            context_scale,
+            context_centre,
+            edge_scale,
+        )
         self.config = {**vars(inputs), "extra": extra, "noise": noise, "near": near}
         self.config |= {"width": width, "num_layers": num_layers}
         self.inputs, self.noise, self.width = inputs, noise, width
         ones, zeros = [1.0] * num_features, [0.0] * num_features
         self.register_buffer("unit", torch.tensor(list(scale or ones), dtype=torch.float64))
         self.register_buffer("origin", torch.tensor(list(centre or zeros), dtype=torch.float64))
+        for name, known, usual in (
+            ("context_unit", context_scale, 1.0),
+            ("context_origin", context_centre, 0.0),
+        ):
+            numbers = torch.tensor(list(known or [usual] * num_context), dtype=torch.float64)
+            self.register_buffer(name, numbers, persistent=False)
         self.near = near if edge_features is None else 0
         if self.near:
             edge_features, directed = near_features(num_features), True
@@ -139,7 +179,8 @@ class SetEncoder(nn.Module):
 
     def layer(self) -> _Layer:
         """A new layer like those of this encoder."""
-        return _Layer(self.width, self._edges, self._directed, self.inputs.ordered)
+        unit = self.inputs.edge_scale
+        return _Layer(self.width, self._edges, self._directed, self.inputs.ordered, unit)
 
     def related(self, sets: SetBatch) -> SetBatch:
         """The sets with the edges that this encoder needs."""
@@ -177,7 +218,9 @@ class SetEncoder(nn.Module):
             parts.append(noise_channels(sets, seeds, self.noise))
         size = sets.sizes.clamp(min=1).to(mean.dtype).log()[:, None] / 4
         depth = spread.clamp(min=1e-6).log() / 4
-        per_set = torch.cat([mean, depth, size, sets.context], 1)
+        context = sets.context - self.get_buffer("context_origin")
+        context = (context / self.get_buffer("context_unit")).to(mean.dtype)
+        per_set = torch.cat([mean, depth, size, context], 1)
         clamped = [part.to(dtype).clamp(-_LARGEST, _LARGEST) for part in parts]
         return torch.cat(clamped, 1), per_set.to(dtype).clamp(-_LARGEST, _LARGEST)
 
@@ -186,9 +229,16 @@ class _Layer(nn.Module):
     """h + ReLU(LayerNorm(W [own, set mean, set maximum, neighbours' mean]))."""
 
     def __init__(
-        self, width: int, edge_features: int | None, directed: bool, ordered: bool
+        self,
+        width: int,
+        edge_features: int | None,
+        directed: bool,
+        ordered: bool,
+        edge_scale: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
+        unit = torch.tensor(list(edge_scale or [1.0] * (edge_features or 0)))
+        self.register_buffer("edge_unit", unit, persistent=False)
         self.own = nn.Linear(width, width)
         self.shared = nn.Linear(2 * width, width, bias=False)
         self.norm = nn.LayerNorm(width)
@@ -221,7 +271,8 @@ class _Layer(nn.Module):
         assert sets.relations is not None
         gate = None
         if self.gate is not None:
-            gate = torch.sigmoid(self.gate(sets.relations.features.to(hidden.dtype)))
+            features = sets.relations.features.to(hidden.dtype)
+            gate = torch.sigmoid(self.gate(features / self.get_buffer("edge_unit")))
         total = torch.zeros_like(hidden)
         for linear, (away, here) in zip(self.near, (ends, ends[::-1]), strict=False):
             message = linear(hidden).index_select(0, away)

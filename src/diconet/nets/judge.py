@@ -34,6 +34,8 @@ class PairJudge(nn.Module):
         self.origin = nn.Linear(width, width, bias=False)
         self.between = nn.Linear(2 * inputs.num_features + 1, width, bias=False)
         edges = inputs.edge_features
+        unit = torch.tensor([1.0, *(inputs.edge_scale or [1.0] * (edges or 0))])
+        self.register_buffer("edge_unit", unit, persistent=False)
         self.joint = None if edges is None else nn.Linear(edges + 1, width, bias=False)
         self.head = nn.Linear(width, 1, bias=False)
 
@@ -72,7 +74,8 @@ class _Pairs:
         between = self._judge.between(torch.cat([gap, gap.abs(), far], -1))
         total = self._to[to] + self._from[row] + between
         if self._judge.joint is not None and self._sets.relations is not None:
-            total = total + self._judge.joint(self._edges(row, to).to(total.dtype))
+            edges = self._edges(row, to).to(total.dtype) / self._judge.get_buffer("edge_unit")
+            total = total + self._judge.joint(edges)
         scores: Tensor = self._judge.head(F.relu(total)).squeeze(-1)
         return scores
 
