@@ -10,10 +10,10 @@ pytest.importorskip("distributed")
 
 @pytest.fixture(scope="session")
 def client() -> Iterator[Any]:
-    """Two workers in processes of their own, one thread each."""
+    """Three workers in processes of their own, one thread each: one may die, and two go on."""
     from diconet.scale.cluster import connected
 
-    with connected(2, memory="2GB") as found:
+    with connected(3, memory="2GB") as found:
         found.run(_warm)
         yield found
 

@@ -23,7 +23,7 @@ import diconet
 from diconet.scale import work
 from diconet.scale.links import Runs, linked
 from diconet.scale.packings import exact_sum
-from tests.scale.blocks import slow_array
+from tests.scale.blocks import block, slow_array
 
 POINTS = np.random.default_rng(0).standard_normal((60_000, 2)).round(3)  # some of them twice
 ITEMS = np.random.default_rng(1).integers(1, 10**6, (50_000, 2)).astype(float)
@@ -260,11 +260,9 @@ def test_a_killed_worker_changes_no_hull(
     monkeypatch.setattr(work, "SPLIT_EVERY", 2)
     monkeypatch.setattr(work, "POLL", 0.01)
     points = slow_array(32, 2_000)
-    expected = diconet.convex_hull(
-        np.concatenate([b.compute(scheduler="sync") for b in points.blocks])
-    )
     hull = solved_while_killing(client, kind, after, lambda: diconet.convex_hull(points))
-    assert hull.indices.tolist() == expected.indices.tolist()
+    at_once = np.concatenate([block(i, 2_000, 2, 0) for i in range(32)])
+    assert hull.indices.tolist() == diconet.convex_hull(at_once).indices.tolist()
 
 
 @pytest.mark.parametrize("kind", ["core leaves", "round leaves", "cells leaves"])
