@@ -150,8 +150,9 @@ def kmeans(options: argparse.Namespace) -> None:
         sample = np.concatenate([np.array(part[:: points // size]) for part in parts])[:size]
         del parts
         ours(options, pattern, points, sample)
-        if options.limit:
+        if "dask-ml" in options.beside:
             by_dask_ml(options, pattern, points, sample)
+        if "scikit-learn" in options.beside:
             by_scikit_learn(sample)
             by_mini_batches(pattern, points, sample)
 
@@ -224,10 +225,12 @@ def by_dask_ml(options: argparse.Namespace, pattern: str, points: int, sample: n
             array = array.persist()
         signal.signal(signal.SIGALRM, out)
         signal.alarm(options.limit)
+        watch = Watch()
         try:
             model, spent = watched(lambda: KMeans(K, random_state=0).fit(array))
         except TimeoutError:
-            say(task="kmeans", by="dask-ml", points=points, seconds=f"over {options.limit}")
+            over = f"over {options.limit}"
+            say(task="kmeans", by="dask-ml", points=points, seconds=over, **watch.end())
             return
         finally:
             signal.alarm(0)
@@ -260,7 +263,9 @@ def main() -> None:
     parser.add_argument("task", nargs="?", choices=["hull", "kmeans", "tour"])
     parser.add_argument("--points", type=int)
     parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--limit", type=int, default=600, help="for dask-ml; 0: ours alone")
+    others = ["dask-ml", "scikit-learn"]
+    parser.add_argument("--beside", nargs="*", choices=others, default=others)
+    parser.add_argument("--limit", type=int, default=600, help="seconds for dask-ml")
     parser.add_argument("--keep", action="store_true", help="files for the next run")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()

@@ -19,6 +19,7 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 from dask.delayed import Delayed, delayed
+from scipy.spatial import cKDTree
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_amount, check_seed
@@ -39,10 +40,11 @@ CELL = 32_768
 
 _SAMPLE = 2**20
 _OPEN = 32  # edges near each side of a cell where its round trip can be opened
-_KICKS, _SEAM_KICKS = 4.0, 10.0  # per city
+_KICKS, _SEAM_KICKS = 1.0, 10.0  # per city
 _ANGLE = math.pi / 5
+_NEAR = 7
 _STRIP = 4  # how many neighbours away from a seam cities are searched again
-_PART = 3_000
+_PART, _FEWEST = 3_000, 8  # cities searched at once, and that are worth it
 _WALK = 20
 _HAIR = 1e-12
 
@@ -251,17 +253,13 @@ def _repaired(part: pd.DataFrame, number: int, size: int, seed: int) -> tuple[pd
 
 def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
     """The path with the cities near old seams searched, in parts; numbers beyond cities stay."""
-    xy, old = part[["x", "y"]].to_numpy(), part["old"].to_numpy()
-    near = candidate_lists(xy)
-    if near.shape[1] == 0:
+    xy = part[["x", "y"]].to_numpy()
+    members = _strip(xy, part["old"].to_numpy())
+    if len(members) < _FEWEST:
         return path
-    there = np.where(near >= 0, near, np.arange(len(near))[:, None])
-    strip = (old[there] != old[:, None]).any(1)
-    for _ in range(_STRIP):
-        strip = strip | strip[there].any(1)
-    members = np.flatnonzero(strip).astype(np.int32)
-    if len(members) == 0:
-        return path
+    lists = candidate_lists(xy[members])
+    near = np.full((len(xy), lists.shape[1]), -1, dtype=np.int32)
+    near[members] = np.where(lists >= 0, members[lists], -1)
     parts = Division.by_size(MedianSplit(), xy[members], _PART)
     group = parts.cells(xy[members])
     pos = np.empty(len(path), dtype=np.int32)
@@ -276,6 +274,15 @@ def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
             _WALK, tiny, lucky, 0.0, 0.0,
         )  # fmt: skip
     return path
+
+
+def _strip(xy: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """The cities near seams, where neighbours were in different cells before."""
+    there = np.asarray(cKDTree(xy).query(xy, k=min(_NEAR + 1, len(xy)))[1]).reshape(len(xy), -1)
+    strip = (old[there] != old[:, None]).any(1)
+    for _ in range(_STRIP):
+        strip = strip | strip[there].any(1)
+    return np.flatnonzero(strip).astype(np.int32)
 
 
 def _place_of_first(part: pd.DataFrame) -> int | None:
