@@ -245,7 +245,7 @@ def tour(options: argparse.Namespace) -> None:
         for workers in [options.workers] if options.workers else [1, 2]:
             with connected(workers, memory="2GB") as client:
                 client.run(_imported)  # what is measured is the work, not Python's start
-                found, spent = watched(lambda: diconet.tsp(pattern, seed=0))
+                found, spent = watched(lambda: diconet.tsp(pattern, kicks=options.kicks, seed=0))
                 order = found.tour.compute()
             assert np.array_equal(np.sort(order), np.arange(points))
             say(task="tour", cities=points, workers=workers, cells=found.cells, **spent,
@@ -263,6 +263,7 @@ def main() -> None:
     parser.add_argument("task", nargs="?", choices=["hull", "kmeans", "tour"])
     parser.add_argument("--points", type=int)
     parser.add_argument("--workers", type=int, default=None)
+    parser.add_argument("--kicks", type=float, default=1.0, help="per city of a tour")
     others = ["dask-ml", "scikit-learn"]
     parser.add_argument("--beside", nargs="*", choices=others, default=others)
     parser.add_argument("--limit", type=int, default=600, help="seconds for dask-ml")
