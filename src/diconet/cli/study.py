@@ -177,6 +177,6 @@ def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
             found = chosen.recipe.reproduce(**how)
         records += [{"task": chosen.name, **r} for r in found] if len(tasks) > 1 else found
         if not options.json:
-            show_beside_paper(found, title=chosen.name)
+            show_beside_paper(found, title=chosen.table or chosen.name)
     if options.json:
         print(json_text(records))
