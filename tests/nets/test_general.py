@@ -275,3 +275,25 @@ def test_the_unit_of_context_and_edges_does_not_matter(split):
             found.append(model(sets, torch.arange(20)).tree)
     assert torch.equal(found[0].leaves, found[1].leaves)
     assert torch.allclose(found[0].log_prob, found[1].log_prob, atol=1e-4)
+
+
+def test_context_that_grows_with_a_set_stays_within_what_networks_see():
+    """A capacity of a quarter of the size spreads by 0.6 at 20 items, but by 12 from 6 to 50."""
+
+    class Capacity:
+        num_features = 1
+
+        def sample(self, num_sets, set_size, *, rng):
+            items = torch.rand(num_sets * set_size, 1, generator=rng)
+            context = set_size * (0.2 + 0.1 * torch.rand(num_sets, 1, generator=rng))
+            return SetBatch.pack(items, torch.full((num_sets,), set_size), context)
+
+        def reward(self, sets, solution):
+            return sets.items.new_zeros(len(sets))
+
+    task = Capacity()
+    encoder = next(m for m in network_for(task).modules() if hasattr(m, "enter_set"))
+    for size in (6, 50):
+        sets = task.sample(100, size, rng=torch.Generator().manual_seed(1))
+        seen = (sets.context - encoder.context_origin) / encoder.context_unit
+        assert seen.abs().max() < 4

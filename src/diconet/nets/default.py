@@ -70,7 +70,8 @@ def network_for(
     """
     kind = _kind_of(task)
     look = task.sample(*_LOOK, rng=phase_generator("look", 0))
-    inputs = Inputs.of(look, ordered=bool(getattr(task, "ordered", False)))
+    context = _usual_context(task, look)
+    inputs = Inputs.of(look, ordered=bool(getattr(task, "ordered", False)), context=context)
     if noise is None:
         noise = 2 if inputs.edge_features is not None or near else 0
     net: dict[str, Any] = {**vars(inputs), "noise": noise, "near": near, "width": width}
@@ -82,6 +83,14 @@ def network_for(
         _merge(task, kind, look, net, rounds),
         _growth(task, kind, depth),
     )
+
+
+def _usual_context(task: Task, look: SetBatch) -> torch.Tensor:
+    """The context of sets of several sizes, for a capacity or a rank mostly grows with them."""
+    if not look.context.shape[1]:
+        return look.context
+    draws = (task.sample(_LOOK[0], n, rng=phase_generator("look", 0, n)) for n in _GROWING)
+    return torch.cat([sets.context for sets in draws])
 
 
 def _kind_of(task: Task) -> Answer:

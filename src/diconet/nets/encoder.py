@@ -45,15 +45,21 @@ class Inputs:
     edge_scale: Sequence[float] | None = None
 
     @classmethod
-    def of(cls, sets: SetBatch, *, ordered: bool = False) -> Inputs:
-        """Read off a sample of the task's sets."""
+    def of(
+        cls,
+        sets: SetBatch,
+        *,
+        ordered: bool = False,
+        context: Float[Tensor, "rows context"] | None = None,
+    ) -> Inputs:
+        """Read off a sample of the task's sets; `context` as it is in sets of all sizes."""
         edges = sets.relations
         usual = sets.items.double()
         spread = usual.std(0, correction=0)
         spread = torch.where(spread > 0, spread, 1)
         if float(spread.max() / spread.min()) < 3:  # the same unit: keep shapes as they are
             spread = spread.square().mean().sqrt().expand_as(spread)
-        context = sets.context.double()
+        context = (sets.context if context is None else context).double()
         return cls(
             sets.num_features,
             sets.context.shape[1],
@@ -138,28 +144,35 @@ class SetEncoder(nn.Module):
         self.config = {**vars(inputs), "extra": extra, "noise": noise, "near": near}
         self.config |= {"width": width, "num_layers": num_layers}
         self.inputs, self.noise, self.width = inputs, noise, width
-        ones, zeros = [1.0] * num_features, [0.0] * num_features
-        self.register_buffer("unit", torch.tensor(list(scale or ones), dtype=torch.float64))
-        self.register_buffer("origin", torch.tensor(list(centre or zeros), dtype=torch.float64))
-        for name, known, usual in (
-            ("context_unit", context_scale, 1.0),
-            ("context_origin", context_centre, 0.0),
-        ):
-            numbers = torch.tensor(list(known or [usual] * num_context), dtype=torch.float64)
-            self.register_buffer(name, numbers, persistent=False)
         self.near = near if edge_features is None else 0
+        self._keep_units()
+        self._make_layers(extra, num_layers)
+
+    def _keep_units(self) -> None:
+        """What is usual for items and context, in double precision."""
+        inputs, items, context = self.inputs, self.inputs.num_features, self.inputs.num_context
+        for name, known, usual, in_file in (
+            ("unit", inputs.scale, [1.0] * items, True),
+            ("origin", inputs.centre, [0.0] * items, True),
+            ("context_unit", inputs.context_scale, [1.0] * context, False),
+            ("context_origin", inputs.context_centre, [0.0] * context, False),
+        ):
+            numbers = torch.tensor(list(known or usual), dtype=torch.float64)
+            self.register_buffer(name, numbers, persistent=in_file)
+
+    def _make_layers(self, extra: int, num_layers: int) -> None:
+        inputs, num_features = self.inputs, self.inputs.num_features
+        self._edges, self._directed = inputs.edge_features, inputs.directed
         if self.near:
-            edge_features, directed = near_features(num_features), True
-        related = edge_features is not None
+            self._edges, self._directed = near_features(num_features), True
+        related = self._edges is not None
         ranked = num_features if num_features <= _MOST_RANKED else 0
-        per_item = (
-            2 * num_features + ranked + noise * (1 + related) + extra + 2 * related + 2 * ordered
-        )
-        self.enter = nn.Linear(per_item, width)
-        self.enter_set = nn.Linear(num_features + 2 + num_context, width, bias=False)
-        self._edges, self._directed = edge_features, directed
+        per_item = 2 * num_features + ranked + self.noise * (1 + related) + extra
+        per_item += 2 * related + 2 * inputs.ordered
+        self.enter = nn.Linear(per_item, self.width)
+        self.enter_set = nn.Linear(num_features + 2 + inputs.num_context, self.width, bias=False)
         self.layers = nn.ModuleList(self.layer() for _ in range(num_layers))
-        self.norm = nn.LayerNorm(width)  # what reads the vectors begins with moderate numbers
+        self.norm = nn.LayerNorm(self.width)  # what reads the vectors begins with moderate numbers
 
     def forward(
         self,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from diconet.core.answers import Sequences
+from diconet.core.host import number
 from diconet.core.model import DiCoNet
 from diconet.core.noise import mix, uniform
 from diconet.core.segments import index_of
@@ -49,15 +51,14 @@ def call_loss(
     relative = score / value[example].clamp(min=1e-9).repeat_interleave(samples)
     loss = policy_gradient(cut.log_prob, relative, samples)
     score = task.reward(batch.sets, likeliest.solution)
-    return loss, {"loss": loss.item(), "score": score.mean().item()}
+    return loss, {"loss": number(loss), "score": number(score.mean())}
 
 
 def drawn_call(seed: Int[Tensor, ""], num_calls: int) -> int:
     """The number of the call that a step looks at."""
-    often = _OFTENER ** torch.arange(num_calls, dtype=torch.float64)
-    upto = often.cumsum(0) / often.sum()
-    draw = uniform(mix(seed, _WHICH)).double().cpu()
-    return min(int(torch.searchsorted(upto, draw)), num_calls - 1)
+    often = np.cumsum(_OFTENER ** np.arange(num_calls))
+    draw = number(uniform(mix(seed, _WHICH))) * often[-1]
+    return min(int(np.searchsorted(often, draw)), num_calls - 1)
 
 
 def _rest(model: DiCoNet, nodes: SetBatch, cut: Cut) -> Float[Tensor, "sets"]:
