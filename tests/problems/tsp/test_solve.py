@@ -74,6 +74,12 @@ def test_maps_beyond_measure_are_refused_in_one_line(metric: str) -> None:
         one(cities, metric=metric, model=control())
 
 
+def test_a_geographic_map_whose_latitudes_add_up_beyond_doubles_is_toured() -> None:
+    cities = (1000 + np.random.default_rng(0).random((30, 2))) * 3e304
+    with np.errstate(over="ignore"):
+        assert sorted(one(cities, metric="GEO", model=control()).tour) == list(range(30))
+
+
 def test_cities_nearly_on_top_of_each_other_have_a_geographic_length() -> None:
     """Rounding took the cosine above 1, and the length was no number."""
     cities = 48.5 + np.random.default_rng(0).random((40, 2)) * 1e-8

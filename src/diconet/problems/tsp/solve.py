@@ -268,7 +268,8 @@ class _Map:
         half = self.distinct / 2  # so that the widest range of doubles does not overflow
         if self.kind in ("GEO", "haversine"):
             half[:, 1] = _from_widest_gap(self.distinct[:, 1]) / 2
-            half = half * [1.0, np.cos(np.radians(2 * half[:, 0].mean()))]
+            middle = 2 * (half[:, 0] / len(half)).sum()  # a plain mean may overflow
+            half = half * [1.0, np.cos(np.radians(middle))]
         half = half - half.min(0)
         return half / max(float(half.max()), np.finfo(np.float64).tiny)
 
