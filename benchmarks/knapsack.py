@@ -1,19 +1,22 @@
 """Knapsacks of five classes, beside OR-Tools (branch and bound, CP-SAT) and HiGHS, at equal CPU.
 
-Each rival gets as many seconds of CPU as ours took, but at least `--least`. "behind" is how far a
-value is from the best found by any, in millionths. OR-Tools' knapsack solver by dynamic programming
-needs memory in the size of the capacity, so CP-SAT is its second here.
+Each rival gets as many seconds of CPU as ours took, but at least `--least`; one that does not keep
+to them is ended after `--patience` more, and found nothing. "behind" is how far a value is from the
+best found by any, in millionths. OR-Tools' knapsack solver by dynamic programming needs memory in
+the size of the capacity, so CP-SAT is its second here.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -99,19 +102,34 @@ RIVALS: dict[str, Callable[[Given, float], int]] = {
 }
 
 
-def cell(kind: str, size: int, largest: int, count: int, least: float) -> dict[str, Any]:
-    """Ours and the rivals on `count` instances of a class, a size and a range of numbers."""
+def ended(name: str, given: Given, seconds: float, patience: float) -> int:
+    """What a rival finds in a process of its own, which is ended where it takes too long."""
+
+    def work(out: Connection) -> None:
+        out.send(RIVALS[name](given, seconds))
+
+    here, there = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=work, args=(there,))
+    child.start()
+    found = here.recv() if here.poll(seconds + patience) else 0
+    child.kill()
+    child.join()
+    return int(found)
+
+
+def cell(kind: str, size: int, largest: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Ours and the rivals on some instances of a class, a size and a range of numbers."""
     rng = np.random.default_rng([CLASSES.index(kind), size, largest])
-    behind: dict[str, list[float]] = {name: [] for name in ("ours", *RIVALS)}
+    behind: dict[str, list[float]] = {name: [] for name in ("ours", *options.rivals)}
     proven, seconds = [], []
-    for _ in range(count):
+    for _ in range(options.count):
         given = draw(kind, size, largest, rng)
         start = time.process_time()
         packing = knapsack(*given)
         took = time.process_time() - start
         values = {"ours": _value(given, packing.chosen)}
-        for name, rival in RIVALS.items():
-            values[name] = rival(given, max(took, least))
+        for name in options.rivals:
+            values[name] = ended(name, given, max(took, options.least), options.patience)
         best = max(values.values())
         for name, value in values.items():
             behind[name].append(1e6 * (best - value) / best)
@@ -143,7 +161,9 @@ def main() -> None:
     parser.add_argument("--largest", type=int, nargs="+", default=LARGEST)
     parser.add_argument("--kinds", nargs="+", default=CLASSES, choices=CLASSES)
     parser.add_argument("--count", type=int, default=5, help="instances per cell")
+    parser.add_argument("--rivals", nargs="*", default=list(RIVALS), choices=list(RIVALS))
     parser.add_argument("--least", type=float, default=1.0, help="seconds per rival, at least")
+    parser.add_argument("--patience", type=float, default=10.0, help="seconds beyond these")
     parser.add_argument("--json", action="store_true", help="print records and nothing else")
     options = parser.parse_args()
     knapsack(*draw("subset sum", 50, 10**6, np.random.default_rng(0)))  # loads and compiles
@@ -153,7 +173,7 @@ def main() -> None:
         for largest in options.largest
         for kind in options.kinds
     ]
-    records = [cell(*one, options.count, options.least) for one in cells]
+    records = [cell(*one, options) for one in cells]
     print(json.dumps(records)) if options.json else show(records)
 
 
