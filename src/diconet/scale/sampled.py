@@ -20,7 +20,7 @@ import torch
 from dask.delayed import Delayed, delayed
 
 from diconet.core.model import DiCoNet
-from diconet.problems.kmeans.exchange import KICKS, exchanged
+from diconet.problems.kmeans.exchange import exchanged
 from diconet.problems.kmeans.lloyd import lloyd
 from diconet.problems.kmeans.solve import budgeted_split, merge_of
 from diconet.problems.kmeans.solve import kmeans as kmeans_in_memory
@@ -183,7 +183,7 @@ def _joined(parts: list[_Clusters], network: DiCoNet) -> _Clusters:
         torch.from_numpy(labels[rows]),
         torch.tensor([count]),
         merge,
-        kicks=KICKS,
+        kicks=True,
     ).numpy()
     centres = _Clusters(points[rows], weights[rows], better, count).centres()
     return _Clusters(points, weights, lloyd(points, weights, centres, rounds=0).labels, count)

@@ -14,7 +14,7 @@ from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator
 from diconet.core.tree import Growth
-from diconet.problems.kmeans.exchange import KICKS, ExchangeMerge, exchanged
+from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
 from diconet.problems.kmeans.lloyd import lloyd
 from diconet.problems.kmeans.references import best_of_ten, min_cost
 from diconet.problems.kmeans.solve import Clusters, kmeans
@@ -106,7 +106,7 @@ def _without_division(merge: ExchangeMerge | None) -> Run:
             points, ones = torch.from_numpy(x).float(), torch.ones(len(x))
             at, size = torch.from_numpy(labels), torch.tensor([len(x)])
             count = torch.tensor([k])
-            labels = exchanged(points, ones, size, at, count, merge, kicks=KICKS).numpy()
+            labels = exchanged(points, ones, size, at, count, merge, kicks=True).numpy()
         means = np.stack([x[labels == c].mean(0) for c in range(k)])
         weights = np.ones(len(x), np.float32)
         return _cost(x, lloyd(x.astype(np.float32), weights, means, rounds=300).labels)

@@ -21,7 +21,6 @@ from diconet.problems.kmeans.exchange_kernels import (
     HALF,
     LABEL,
     LOSS,
-    NEAR,
 )
 from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.lloyd import lloyd
@@ -31,17 +30,24 @@ _USUAL = (0.4, -0.6)
 """Log of what exchanges realise over what is seen at little cost, as it is on the whole."""
 
 _COSTS_PER_NUMBER = 100
-KICKS = 2
-"""How often clusters are exchanged at the root come what may."""
+_KICKS, _MORE, _MOST_KICKS = 2, 25, 10
+"""How often clusters are exchanged at the root come what may: at least and, where they pay, once
+more for so many clusters of so many points; at most."""
+
+_PAID = 2e-4
+"""The share of the cost that a kick should save."""
 
 _AT_LEAST = 32_768
 """Points that are looked at however few the clusters: fewer mistake the better of near equals."""
 
 _KICKED = 6
-"""One in this many is at first, then half as many, and one more."""
+"""One cluster in this many is exchanged, and one more; half as many after a kick in vain."""
 
 _KICKED_TRIES = 4
 """After a kick, a search has one in this many of its tries."""
+
+_NEAR = 7, 16
+"""A point may move to so many near clusters and half the dimension; and the most."""
 
 _LEVELS_APART = 3
 """Halves are put right at every third level; in between, their clusters are handed on."""
@@ -158,7 +164,7 @@ class ExchangeMerge(nn.Module):
             sizes = torch.bincount(owner, minlength=len(level.inner))
             points, mass, number = level.roots.items[rows], below.weights[rows], first + second
             if level.number % _LEVELS_APART == 0:
-                kicks = 0 if level.number else KICKS
+                kicks = level.number == 0
                 joined = exchanged(points, mass, sizes, joined, number, self, kicks=kicks)
             labels[rows] = joined
         return replace(below, labels=labels, counts=counts, sample=sample)
@@ -208,7 +214,7 @@ def exchanged(
     counts: Int[Tensor, "sets"],
     merge: ExchangeMerge,
     *,
-    kicks: int = 0,
+    kicks: bool = False,
 ) -> Int[Tensor, "items"]:
     """Better labels for points in `counts` clusters per set.
 
@@ -222,20 +228,40 @@ def exchanged(
     def work(node: int) -> None:
         low, high, k = offsets[node], offsets[node + 1], number[node]
         if high - low > 1 and k > 1:
-            start, most, tries = better[low:high].copy(), -np.inf, int(merge.tries * k)
-            times = kicks if tries > 0 and k > 2 else 0
-            for kick in range(1 + times):
-                known = arrays_of(x[low:high], start, k)
-                upto = tries // _KICKED_TRIES if kick else tries
-                exchange_node(x[low:high], w[low:high], *known, merge.rounds, upto, *net)
-                explained = _explained(known[2])
-                if explained > most:
-                    better[low:high], most, best = known[0][LABEL], explained, known
-                if kick < times:
-                    start = kicked(best, 1 + k // (_KICKED << kick))
+            here = slice(low, high)
+            better[here] = _searched(x[here], w[here], better[here], k, merge, net, kicks)
 
     in_parts(work, range(len(number)), work=x.size * _COSTS_PER_NUMBER)
     return from_host(better, labels)
+
+
+def _searched(
+    x: np.ndarray,
+    w: np.ndarray,
+    labels: np.ndarray,
+    k: int,
+    merge: ExchangeMerge,
+    net: tuple[np.ndarray, np.ndarray],
+    kicks: bool,
+) -> np.ndarray:
+    """The labels of one node after its search, and after kicks for as long as these pay."""
+    tries, size, in_vain = int(merge.tries * k), 1 + k // _KICKED, 0
+    squares = float((np.square(x, dtype=np.float64).sum(1) * w).sum())
+    best = arrays_of(x, labels, k)
+    exchange_node(x, w, *best, merge.rounds, tries, *net)
+    most = _explained(best[2])
+    most_kicks = min(_KICKS + min(k, len(x) // k) // _MORE, _MOST_KICKS)
+    for _ in range(most_kicks if kicks and tries > 0 and k > 2 else 0):
+        known = arrays_of(x, kicked(best, size), k)
+        exchange_node(x, w, *known, merge.rounds, tries // _KICKED_TRIES, *net)
+        explained = _explained(known[2])
+        if explained - most <= _PAID * (squares - most):
+            in_vain, size = in_vain + 1, max(1, size // 2)
+        if explained > most:
+            best, most = known, explained
+        if in_vain == _KICKS:
+            break
+    return best[0][LABEL]
 
 
 def _explained(sums: np.ndarray) -> float:
@@ -259,12 +285,12 @@ def kicked(known: tuple[np.ndarray, ...], number: int) -> np.ndarray:
 
 def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     """Room for what the loops know of a node's points and clusters."""
-    (n, d), m = x.shape, min(NEAR, k - 1)
+    (n, d), m = x.shape, min(_NEAR[0] + x.shape[1] // 2, _NEAR[1], k - 1)
     at = np.empty((3, n), np.int64)
     at[LABEL] = labels
     clusters = np.empty((k, d + 1)), np.empty((k, d), x.dtype)
     near = np.empty((k, m), np.int64), np.empty((k, m), np.float32)
-    spare = np.zeros((3, max(k, 2 * NEAR + 3)), np.int64)
+    spare = np.zeros((3, max(k, 2 * m + 3)), np.int64)
     return at, np.empty(k + 1, np.int64), *clusters, *near, np.zeros((5, k)), spare
 
 

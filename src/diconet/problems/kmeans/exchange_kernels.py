@@ -5,7 +5,7 @@ and on which side of its cluster's best cut it is (`HALF`); its row `ORDER` list
 cluster, those of cluster c from `start[c]` to `start[c + 1]`. Of each cluster, `sums` has what its
 points add up to and, last, what they weigh; `means` and `near` its mean and the clusters nearest to
 it, `gap` how far those are, and `seen` what it costs, what cutting it seems to gain and what giving
-it up seems to lose. A cluster's region is itself and the clusters near it.
+it up seems to lose.
 
 Few arguments and a flat hierarchy of calls keep the first call short: numba compiles whatever a
 function calls along with it.
@@ -25,9 +25,6 @@ GAIN, LOSS, COST, SCORES = 0, 1, 2, 3
 
 FEATURES = 10
 """Numbers that describe a cluster to what chooses exchanges: see `estimate`."""
-
-NEAR = 8
-"""Clusters near a cluster that are in its region."""
 
 ROUNDING = 1e-5
 """A point moves where it then costs less, by more than this share."""
@@ -89,9 +86,9 @@ def settle(x, w, at, start, sums, means, near):
     """Moves points, one after the other, to the cluster near theirs where they cost least.
 
     Means follow at once, so no move costs more (Hartigan's rule). A cluster keeps its last point.
-    Whether any has moved.
+    How many have moved.
     """
-    (k, d), moved = means.shape, False
+    (k, d), moved = means.shape, 0
     for c in range(k):
         left = start[c + 1] - start[c]
         for p in range(start[c], start[c + 1]):
@@ -109,7 +106,7 @@ def settle(x, w, at, start, sums, means, near):
             if best != c:
                 at[LABEL, i] = best
                 left -= 1
-                moved = True
+                moved += 1
                 shift(x, i, -w[i], sums, means, c)
                 shift(x, i, w[i], sums, means, best)
     if moved:

@@ -28,6 +28,14 @@ from diconet.problems.kmeans.exchange_kernels import (
 )
 
 _ROUNDS = 3
+_REGION = 8
+"""Clusters near a cluster that are in its region: what trying to exchange it may change."""
+
+_LONGER = 5
+"""In the end, points move in at most this many times the rounds of the beginning,"""
+
+_FEW = 1e-3
+"""until fewer than this share of them do."""
 
 _SLACK = 0.6
 """An exchange is tried though it should gain no more than this share of what it loses.
@@ -48,7 +56,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
     than `least`, the exchange is made: cluster `a` is then one half of `b`. One that empties a
     cluster counts as none. `ids` gets the clusters touched; how many is the second answer.
     """
-    d, m = means.shape[1], near.shape[1]
+    d, m = means.shape[1], min(near.shape[1], _REGION)
     r = 0
     for q in range(-1, m):  # the two themselves first, then what is near either
         for one in range(2):
@@ -212,9 +220,12 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
         made += 1
         sort_points(at, start)
         find_near(means, ids, touched, near, gap)
-    for _ in range(rounds):
-        if not settle(x, w, at, start, sums, means, near):
+    for c in range(k):
+        ids[c] = c
+    for _ in range(_LONGER * rounds):
+        if settle(x, w, at, start, sums, means, near) <= _FEW * n:
             break
+        find_near(means, ids, k, near, gap)
     return tried, made
 
 

@@ -19,7 +19,7 @@ from diconet.nets.graph_split import GraphSplit
 from diconet.nets.softmax_labels import SoftmaxLabels
 from diconet.problems.kmeans import references
 from diconet.problems.kmeans.clusters import cost_of
-from diconet.problems.kmeans.exchange import KICKS, ExchangeMerge, exchanged
+from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
 from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points
 from diconet.problems.networks import if_there, shipped
 from diconet.problems.table import cells
@@ -121,7 +121,7 @@ def one_start(row: str) -> Ways:
         counts, ones = sets.context[:, 0].long(), torch.ones(sets.num_items)
         merge = ExchangeMerge()
         how = (sets.items, ones, sets.sizes, labels, counts, merge)
-        better = exchanged(*how, kicks=KICKS)
+        better = exchanged(*how, kicks=True)
         return {row: labels, row + EXCHANGE: better}
 
     return label
