@@ -1,7 +1,9 @@
-"""Training examples per second of the `paper` presets, before and after, in one run.
+"""Training examples per second of the joint hull step of preset `paper`, before and after, in one run.
 
-Before is the code of commit f942fc7, taken out of git into a temporary folder. Both codes run the
-same command, `diconet train`, on the same sizes; the time of a step comes from the run's own log.
+Before is the code of commit f942fc7, taken out of git into a temporary folder, with the four trees
+per example that its preset had; after is the preset as it is now. Both run the same command,
+`diconet train`, on the same sizes, with one thread. Time is CPU time of the process, from the run's
+own log, whose clock is set to that.
 
 python benchmarks/training.py [NAME ...] [--steps N] [--json]
 """
@@ -35,32 +37,36 @@ class Case:
     after: str = ""
 
 
-def hull(size: int, trees: int = 4) -> Case:
-    """The joint step of split and merge at the paper's width."""
-    settings = f"--preset paper --row diconet_reg --train.tree_samples {trees}"
+def hull(size: int, trees: int = 2) -> Case:
+    """The joint step of split and merge at the paper's width, the policy gradient included."""
+    settings = "--preset paper --row diconet_reg"
     settings += f" --train.min_size {size} --train.max_size {size}"
+    after = "--pointer.alone_steps 1 --pointer.hard_steps 1 --train.policy_from 0"
     return Case(
-        f"hull n={size}, {trees} trees",
+        f"hull n={size}, 4 trees before, {trees} after",
         "hull",
         settings,
-        before=f"--baseline.steps 1 --baseline.min_size {size} --baseline.max_size {size}",
-        after="--pointer.alone_steps 1 --pointer.hard_steps 1",
+        before="--train.tree_samples 4 --baseline.steps 1"
+        f" --baseline.min_size {size} --baseline.max_size {size}",
+        after=f"{after} --train.tree_samples {trees}",
     )
 
 
-CASES = (hull(10), hull(20), hull(38), hull(38, trees=2))
+CASES = (hull(10), hull(20), hull(38), hull(20, trees=4))
+
+CPU_CLOCK = "import runpy, time; time.monotonic = time.process_time; "
+CPU_CLOCK += "runpy.run_module('diconet', run_name='__main__', alter_sys=True)"
+"""Runs the command line with a clock that counts the seconds of this process on a core."""
 
 
 def seconds_per_step(source: Path, case: Case, settings: str, steps: int) -> float:
-    """The mean time of a training step after the first, which compiles and warms up."""
+    """The mean CPU time of a training step after the first, which compiles and warms up."""
     with tempfile.TemporaryDirectory() as folder:
-        command = f"-m diconet train {case.task} {case.settings} {settings} --run {folder} --quiet"
+        command = f"train {case.task} {case.settings} {settings} --run {folder} --quiet"
         command += f" --train.steps {steps + 1} --train.log_every 1"
-        path = {"PYTHONPATH": str(source), "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "")}
-        environment = {**os.environ, **{name: value for name, value in path.items() if value}}
         run = subprocess.run(
-            [sys.executable, *command.split()],
-            env=environment,
+            [sys.executable, "-c", CPU_CLOCK, *command.split()],
+            env={**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"},
             cwd=folder,
             capture_output=True,
             text=True,
@@ -108,7 +114,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(records))
         return
-    table = Table(title="training examples per second", title_justify="left")
+    table = Table(title="training examples per second of CPU time", title_justify="left")
     for column in ("case", "before", "after", "ratio"):
         table.add_column(column, justify="left" if column == "case" else "right")
     for record in records:

@@ -21,7 +21,7 @@ class NaiveNode:
         self.spread = spread if spread > 0 else 1
         encodings, last = [], []
         for half in halves:
-            state = torch.zeros(1, 1, merge.encoder.hidden_size)
+            state = x.new_zeros(1, 1, merge.encoder.hidden_size)
             for row in half:
                 out, state = merge.encoder(self.seen(points[row]).reshape(1, 1, -1), state)
                 encodings.append(out.reshape(-1))
@@ -85,7 +85,7 @@ def naive_log_prob(merge: PointerMerge, tree: PartitionTree, target: list[int]) 
             halves, below = [left[1], right[1]], torch.cat([left[0], right[0]])
         else:
             halves = [node_rows[level][node], []]
-            below = torch.eye(len(points))[halves[0]]
+            below = torch.eye(len(points), dtype=points.dtype)[halves[0]]
         if not halves[0] + halves[1]:
             return torch.zeros(0, len(points)), [], torch.ones(())
         one = NaiveNode(merge, points, halves)

@@ -51,16 +51,45 @@ def test_likelihood_is_the_product_of_all_matrices(depth: int, rng: torch.Genera
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_gradients_are_those_of_autograd(depth: int, rng: torch.Generator) -> None:
-    """Written out by hand here, by autograd in the naive version: the same for every parameter."""
-    merge = small_merge(patience=0.5)
-    _, tree, _ = trees(1, 9, depth, rng)
-    target = HullTask().oracle(tree.roots)
-    fold(merge, tree, target).log_prob.sum().backward()
-    got = {name: p.grad.clone() for name, p in merge.named_parameters()}
+    """Written out by hand here for a batch, by autograd in the naive version: the same to 1e-5."""
+    merge = small_merge(patience=0.5).double()
+    sets, _, seeds = trees(3, 9, depth, rng)
+    sets = sets.with_items(sets.items.double())
+    target = HullTask().oracle(sets)
+    growth = Growth(depth=depth)
+    got = fold(merge, grow(RandomSplit(), sets, growth, seeds), target).log_prob
+    got.sum().backward()
+    gradients = {name: p.grad.clone() for name, p in merge.named_parameters()}
     merge.zero_grad()
-    naive_log_prob(merge, tree, target.places.tolist()).backward()
+    for i, (items, goal) in enumerate(zip(sets.unpack(), target.unpack(), strict=True)):
+        alone = grow(RandomSplit(), SetBatch.of([items]), growth, seeds[i : i + 1])
+        expected = naive_log_prob(merge, alone, goal.tolist())
+        expected.backward()
+        assert got[i].item() == pytest.approx(expected.item(), abs=1e-5)
     for name, parameter in merge.named_parameters():
-        assert torch.allclose(got[name], parameter.grad, rtol=1e-3, atol=1e-4), name
+        scale = float(parameter.grad.abs().max())
+        assert torch.allclose(gradients[name], parameter.grad, atol=1e-5 * max(scale, 1)), name
+
+
+def test_gradients_of_every_input_by_finite_differences(rng: torch.Generator) -> None:
+    """Encoder and decoder on sequences of unequal lengths, one of them empty."""
+    merge = small_merge().double()
+    sizes = torch.tensor([3, 2, 0, 0, 1, 4])
+    sets = SetBatch.pack(torch.rand(10, 2, generator=rng).double(), sizes)
+    forced = torch.tensor([[4, 0, 2, -1], [-1, -1, -1, -1], [1, -1, -1, -1]])
+    weights = list(merge.parameters())
+
+    def answer(*_: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        memory = merge._encode(sets)
+        points = memory.items.points[:, :4]
+        own = merge.decoder(memory.states, memory.start, memory.items, patience=0.5)
+        lengths = torch.tensor([3, 0, 2])
+        told = merge.decoder(
+            memory.states, memory.start, memory.items, forced=Forced(points, forced, lengths)
+        )
+        return own.prob, own.log_end, told.prob, told.log_end
+
+    assert torch.autograd.gradcheck(answer, weights, atol=1e-4, rtol=1e-3, fast_mode=True)
 
 
 def test_the_likelihood_sums_to_one_over_all_answers(rng: torch.Generator) -> None:

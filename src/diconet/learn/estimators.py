@@ -61,7 +61,7 @@ def paper_loss(
         loss = score.new_zeros(())
     if tree.log_prob.requires_grad and batch.share >= config.policy_from:
         normalise = config.normalise_advantage
-        policy = policy_gradient(_per_item(tree), score, samples, normalise=normalise)
+        policy = policy_gradient(per_item(tree), score, samples, normalise=normalise)
         loss = loss + config.policy_weight * policy
     variance = split_variance(tree)
     if config.regulariser:
@@ -80,11 +80,11 @@ def imitate(
     best, which = score.max(1)
     seeds = batch.seeds.reshape(-1, samples).gather(1, which[:, None]).squeeze(1)
     tree = model(batch.sets, seeds).tree  # the same seeds draw the same tree
-    loss = -_per_item(tree).mean()
+    loss = -per_item(tree).mean()
     return loss, {**_parts(loss, score), "best": number(best.mean())}
 
 
-def _per_item(tree: PartitionTree) -> Float[Tensor, "sets"]:
+def per_item(tree: PartitionTree) -> Float[Tensor, "sets"]:
     """The log-probability of each tree per item, so that inputs of all sizes count alike."""
     return tree.log_prob / tree.roots.sizes.clamp(min=1)
 
@@ -107,7 +107,7 @@ def tree_loss(
     tree = grow(model.split, batch.sets, model.growth, batch.seeds, copies=samples)
     score = task.reward(tree.roots, tree)
     score_of_scale_1, normalise = relative(score, samples), config.normalise_advantage
-    loss = policy_gradient(_per_item(tree), score_of_scale_1, samples, normalise=normalise)
+    loss = policy_gradient(per_item(tree), score_of_scale_1, samples, normalise=normalise)
     return loss, _parts(loss, score)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from diconet.core.host import move
 from diconet.core.segments import index_of
-from diconet.nets.gru import Step
+from diconet.nets.gru import Tape, arrays
 from diconet.nets.pointer_kernels import point, point_backward
 
 T = TypeVar("T", "Items", "Forced")
@@ -78,10 +78,11 @@ class PointerDecoder(nn.Module):
         items: Items,
         patience: float | None = None,
         forced: Forced | None = None,
+        matrices: bool = True,
     ) -> Pointing:
         """Points at the likeliest, until the end is likelier or, with `patience`, that likely.
 
-        With `forced` answers, it follows them instead.
+        With `forced` answers, it follows them instead. Without `matrices`, `prob` stays empty.
         """
         tensors = (
             self.key(states),
@@ -96,26 +97,56 @@ class PointerDecoder(nn.Module):
             _on_host(items),
             patience,
             None if forced is None else _on_host(forced),
+            matrices,
             *(move(tensor, "cpu") for tensor in tensors),
         )
         chosen, prob, log_end = (move(tensor, states.device) for tensor in decoded)
         return Pointing(chosen, (chosen != ENDED).sum(1), prob, log_end)
 
 
-@dataclass(frozen=True, eq=False)
-class _Look:
-    """One step: the nodes at it, what they read, how that moved them, and what they saw.
+class _Looks:
+    """All looks of all nodes, step after step: who looked when, what it asked and what it saw.
 
-    `on` lists those of its rows that point at an item and go on to the next step.
+    `on` says which of them point at an item and go on to the next step.
     """
 
-    node: Int[Tensor, "rows"]
-    inputs: Float[Tensor, "rows features"]
-    step: Step
-    queries: Float[Tensor, "rows width"]
-    prob: Float[Tensor, "rows items"]
-    log_end: Float[Tensor, "rows"]
-    on: Int[Tensor, "on"]
+    def __init__(self, items: Items, rows: int, width: int, like: Tensor) -> None:
+        self.items = items
+        self.node, self.step = torch.empty(2, rows, dtype=torch.long)
+        self.on = torch.zeros(rows, dtype=torch.bool)
+        self.queries = like.new_empty(rows, width)
+        self.prob = like.new_zeros(rows, items.key_row.shape[1])
+        self.log_end = like.new_empty(rows)
+        self.free = torch.ones_like(items.key_row, dtype=torch.bool)
+        self.end = 0
+
+    def look(
+        self,
+        known: tuple[Any, ...],
+        node: Int[Tensor, "now"],
+        step: int,
+        states: Float[Tensor, "now width"],
+        w_query: Float[Tensor, "width width"],
+    ) -> tuple[slice, Int[Tensor, "now"]]:
+        """Asks each node: the rows of this look, and the best item that is free."""
+        here = slice(self.end, self.end + len(node))
+        self.end = here.stop
+        self.node[here], self.step[here] = node, step
+        torch.mm(states, w_query.t(), out=self.queries[here])
+        best = torch.empty_like(node)
+        keys, score, end_key = known
+        item = arrays(self.items.key_row, self.items.sizes)
+        seen = arrays(self.free, self.prob[here], self.log_end[here], best)
+        asked = arrays(node, self.queries[here])
+        point(keys, *item, *asked, score, end_key, seen[0], step > 0, *seen[1:])
+        return here, best
+
+    def matrices(self, nodes: int, steps: int) -> Float[Tensor, "nodes steps items"]:
+        """The rows of all matrices, zeros where a node had ended."""
+        out = self.prob.new_zeros(nodes, steps, self.prob.shape[1])
+        on = index_of(self.on & (steps > 0))
+        out[self.node[on], self.step[on]] = self.prob[on]
+        return out
 
 
 class _Decode(torch.autograd.Function):
@@ -123,72 +154,72 @@ class _Decode(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, items: Items, patience: float | None, forced: Forced | None, *tensors: Tensor
+        ctx: Any,
+        items: Items,
+        patience: float | None,
+        forced: Forced | None,
+        matrices: bool,
+        *tensors: Tensor,
     ) -> tuple[Tensor, ...]:
-        keys, start, w_in, w, b_in, b, first_input, w_query, score, end_key = tensors
-        known = _arrays(keys, items.key_row, items.sizes, score, end_key)
+        keys, start, *weights, first_input, w_query, score, end_key = tensors
+        ctx.set_materialize_grads(False)
+        ctx.known = arrays(keys, score, end_key)
+        ctx.node = node = index_of(items.sizes > 0)
+        longest = items.sizes if forced is None else forced.sizes
+        rows = int(longest[node].sum()) + len(node)
         learns = any(ctx.needs_input_grad)
-        free = torch.ones_like(items.key_row, dtype=torch.bool)
-        log_end = start.new_zeros(len(start))
-        looks: list[_Look] = []
-        chosen: list[Tensor] = []
-        node = index_of(items.sizes > 0)
-        state, inputs = start[node], first_input.expand(len(node), -1)
+        ctx.tape = tape = Tape(tuple(weights), start[node], rows, len(node), learns)
+        ctx.looks = looks = _Looks(items, rows, start.shape[1], start)
+        log_end, chosen = start.new_zeros(len(start)), []
+        previous, inputs = torch.arange(len(node)), first_input.expand(len(node), -1)
         while len(node):
             t = len(chosen)
-            step = Step.take(torch.addmm(b_in, inputs, w_in.t()), state, w, b)
-            queries = step.after @ w_query.t()
-            prob, end, best = _attend(known, node, queries, free, may_end=t > 0)
+            states = tape.step(inputs, previous)
+            now = tape.states[int(states[0]) : tape.end]
+            here, best = looks.look(ctx.known, node, t, now, w_query)
+            end = looks.log_end[here]
             if forced is None:
-                on = index_of(_goes_on(prob, end, best, patience, is_first=t == 0))
-                item, there = best[on], items.points[node[on], best[on]]
+                on = index_of(_goes_on(looks.prob[here], end, best, patience, is_first=t == 0))
+                item, inputs = best[on], items.points[node[on], best[on]]
             else:
                 on = index_of(forced.sizes[node] > t)
-                item, there = forced.items[node[on], t], forced.points[node[on], t]
-            if learns or forced is not None:
-                looks.append(_Look(node, inputs, step, queries, prob, end, on))
+                item, inputs = forced.items[node[on], t], forced.points[node[on], t]
+            looks.on[here.start + on] = True
             log_end[node] = end
-            node, state, inputs = node[on], step.after[on], there
+            node, previous = node[on], states[on]
             chosen.append(node.new_full((len(start),), ENDED))
             chosen[-1][node] = item
             left = index_of(item != LOST)
-            free[node[left], item[left]] = False
-        rows = torch.stack(chosen[:-1], 1) if chosen[:-1] else free.new_zeros(len(start), 0).long()
-        ctx.looks, ctx.known = looks if learns else [], known
+            looks.free[node[left], item[left]] = False
+        answers = torch.stack(chosen[:-1], 1) if chosen[:-1] else torch.empty(len(start), 0).long()
+        prob = looks.matrices(len(start), answers.shape[1] if matrices else 0)
         ctx.save_for_backward(*tensors)
-        ctx.mark_non_differentiable(rows)
-        return rows, _stacked(looks, len(start), rows.shape[1], free.shape[1], start), log_end
+        ctx.mark_non_differentiable(answers)
+        return answers, prob, log_end
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         _, d_rows, d_log_end = grads
-        _, start, w_in, w, *_, w_query, _, _ = ctx.saved_tensors
-        d_keys, d_start, d_in, d_w, d_b_in, d_b, d_first, d_query, d_score, d_end = (
-            torch.zeros_like(tensor) for tensor in ctx.saved_tensors
-        )
-        summed = _arrays(d_keys, d_score, d_end)
-        carry = start.new_zeros(0, start.shape[1])
-        for t in reversed(range(len(ctx.looks))):
-            look: _Look = ctx.looks[t]
-            d_prob = torch.zeros_like(look.prob)
-            if len(look.on):
-                d_prob[look.on] = d_rows[look.node[look.on], t]
-            d_last = d_log_end[look.node]
-            d_last[look.on] = 0
-            d_queries = _attend_back(ctx.known, look, d_prob, d_last, summed)
-            d_query.addmm_(d_queries.t(), look.step.after)
-            grad = (d_queries @ w_query).index_add_(0, look.on, carry)
-            d_seen, d_recalled = look.step.back(grad, w)
-            d_w.addmm_(d_recalled.t(), look.step.before)
-            d_in.addmm_(d_seen.t(), look.inputs)
-            d_b += d_recalled.sum(0)
-            d_b_in += d_seen.sum(0)
-            carry = grad
-            if t == 0:
-                d_start[look.node] = carry
-                d_first += d_seen.sum(0) @ w_in
-        inputs = d_keys, d_start, d_in, d_w, d_b_in, d_b, d_first, d_query, d_score, d_end
-        return None, None, None, *inputs
+        looks, tape = ctx.looks, ctx.tape
+        keys, start, w_in, *_, w_query, score, end_key = ctx.saved_tensors
+        d_keys, d_start, d_score, d_end = map(torch.zeros_like, (keys, start, score, end_key))
+        # without a gradient of the end, the last look of a node counts for nothing
+        live = index_of(looks.on) if d_log_end is None else torch.arange(looks.end)
+        d_queries = _look_back(looks, live, d_rows, d_log_end, ctx.known, (d_keys, d_score, d_end))
+        rows = live + tape.first
+        d_query = d_queries.t() @ tape.states[rows]
+        grad = start.new_zeros(tape.end, start.shape[1])
+        grad[rows] = d_queries @ w_query
+        *d_weights, d_first = tape.back(grad, list(rows.split(_counts(looks.step[live]))))
+        d_start[ctx.node] = grad[: tape.first]
+        inputs = d_keys, d_start, *d_weights, d_first @ w_in, d_query, d_score, d_end
+        return None, None, None, None, *inputs
+
+
+def _counts(step: Int[Tensor, "rows"]) -> list[int]:
+    """How many rows each step has."""
+    counts: list[int] = torch.bincount(step).tolist()
+    return counts
 
 
 def _on_host(given: T) -> T:
@@ -196,41 +227,30 @@ def _on_host(given: T) -> T:
     return type(given)(*(move(getattr(given, one.name), "cpu") for one in fields(given)))
 
 
-def _arrays(*tensors: Tensor) -> tuple[Any, ...]:
-    return tuple(tensor.detach().numpy() for tensor in tensors)
-
-
-def _attend(
+def _look_back(
+    looks: _Looks,
+    live: Int[Tensor, "live"],
+    d_rows: Float[Tensor, "nodes steps items"] | None,
+    d_log_end: Float[Tensor, "nodes"] | None,
     known: tuple[Any, ...],
-    node: Int[Tensor, "rows"],
-    queries: Float[Tensor, "rows width"],
-    free: Bool[Tensor, "nodes items"],
-    may_end: bool,
-) -> tuple[Float[Tensor, "rows items"], Float[Tensor, "rows"], Int[Tensor, "rows"]]:
-    """Of every node asked: its items' probabilities, the log of the end's, and the best item."""
-    keys, key_row, sizes, score, end_key = known
-    prob = queries.new_zeros(len(node), free.shape[1])
-    log_end, best = queries.new_empty(len(node)), torch.empty_like(node)
-    asked = keys, key_row, sizes, *_arrays(node, queries)
-    point(*asked, score, end_key, free.numpy(), may_end, *_arrays(prob, log_end, best))
-    return prob, log_end, best
-
-
-def _attend_back(
-    known: tuple[Any, ...],
-    look: _Look,
-    d_prob: Float[Tensor, "rows items"],
-    d_log_end: Float[Tensor, "rows"],
-    summed: tuple[Any, ...],
-) -> Float[Tensor, "rows width"]:
-    """The gradient of a step's queries; those of keys, score and end key are added to `summed`."""
-    keys, key_row, sizes, score, end_key = known
-    d_queries = torch.empty_like(look.queries)
-    d_keys, d_score, d_end_key = summed
-    asked = keys, key_row, sizes, *_arrays(look.node, look.queries)
-    given = _arrays(look.prob, look.log_end, d_prob, d_log_end)
-    point_backward(*asked, score, end_key, *given, d_keys, d_queries.numpy(), d_score, d_end_key)
-    return d_queries
+    summed: tuple[Tensor, ...],
+) -> Float[Tensor, "live width"]:
+    """The gradient of the live looks' queries; those of keys, score and end are added up."""
+    on = index_of(looks.on)
+    d_prob, d_last = torch.zeros_like(looks.prob), torch.zeros_like(looks.log_end)
+    if d_rows is not None:
+        d_prob[on] = d_rows[looks.node[on], looks.step[on]]
+    if d_log_end is not None:
+        last = index_of(~looks.on[: looks.end])
+        d_last[last] = d_log_end[looks.node[last]]
+    d_queries = torch.empty_like(looks.queries)
+    keys, score, end_key = known
+    d_keys, d_score, d_end = arrays(*summed)
+    by_node = live[torch.argsort(looks.node[live], stable=True)]
+    item = arrays(looks.items.key_row, looks.items.sizes, by_node, looks.node, looks.queries)
+    seen = arrays(looks.prob, looks.log_end, d_prob, d_last)
+    point_backward(keys, *item, score, end_key, *seen, d_keys, d_queries.numpy(), d_score, d_end)
+    return d_queries if len(live) == len(d_queries) else d_queries[live]
 
 
 def _goes_on(
@@ -248,14 +268,3 @@ def _goes_on(
         return some & (log_end.exp() < patience)
     highest = prob.gather(1, best.clamp(min=0)[:, None]).squeeze(1)
     return some & (highest >= log_end.exp())
-
-
-def _stacked(
-    looks: list[_Look], nodes: int, steps: int, items: int, like: Tensor
-) -> Float[Tensor, "nodes steps items"]:
-    """The rows of all matrices, zeros where a node had ended."""
-    rows = like.new_zeros(nodes, steps if looks else 0, items)
-    for t, look in enumerate(looks):
-        if len(look.on):
-            rows[look.node[look.on], t] = look.prob[look.on]
-    return rows

@@ -1,12 +1,12 @@
 """Gated recurrent units over many sequences at once, none padded: a step works on what goes on.
 
 The gradient is written out by hand. Autograd keeps and walks a dozen small tensors per step; here a
-step is one product of matrices and one compiled pass, forwards and backwards.
+step is one product of matrices and one compiled pass, forwards and backwards, and the gradients of
+the weights are one product over all steps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -16,67 +16,94 @@ from torch import Tensor, nn
 
 from diconet.core.host import move
 from diconet.core.segments import offsets_of, owner_of
-from diconet.nets.pointer_kernels import gru_gates, gru_gates_backward
+from diconet.nets.pointer_kernels import gru_step, gru_step_back
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """What one step leaves for the way back: old and new states, gates, and the recalled part."""
+class Tape:
+    """The steps of a GRU over rows that end when they like, kept (`learns`) for the way back.
 
-    before: Float[Tensor, "rows width"]
-    after: Float[Tensor, "rows width"]
-    gates: Float[Tensor, "rows 3 width"]
-    recalled: Float[Tensor, "rows 3 width"]
-
-    @classmethod
-    def take(
-        cls,
-        seen: Float[Tensor, "rows three_widths"],
-        before: Float[Tensor, "rows width"],
-        weight: Float[Tensor, "three_widths width"],
-        bias: Float[Tensor, "three_widths"],
-    ) -> Step:
-        """One step from inputs that were multiplied already."""
-        rows, width = before.shape
-        recalled = torch.addmm(bias, before, weight.t())
-        gates, after = torch.empty_like(recalled), torch.empty_like(before)
-        step = cls(before, after, gates.view(rows, 3, width), recalled.view(rows, 3, width))
-        parts = (seen.view(rows, 3, width), step.recalled, before, step.gates, after)
-        gru_gates(*(part.numpy() for part in parts))
-        return step
-
-    def back(
-        self, grad: Float[Tensor, "rows width"], weight: Float[Tensor, "three_widths width"]
-    ) -> tuple[Float[Tensor, "rows three_widths"], Float[Tensor, "rows three_widths"]]:
-        """Makes `grad` that of the old states; gives those of the seen and the recalled part."""
-        d_seen, d_recalled = torch.empty_like(self.gates), torch.empty_like(self.gates)
-        parts = (grad, self.recalled, self.before, self.gates, d_seen, d_recalled)
-        gru_gates_backward(*(part.numpy() for part in parts))
-        grad.addmm_(d_recalled.flatten(1), weight)
-        return d_seen.flatten(1), d_recalled.flatten(1)
-
-
-@dataclass(frozen=True, eq=False)
-class Packing:
-    """Sequences side by side, the longest first: step t holds rows `bounds[t]` to `bounds[t + 1]`.
-
-    `rows` says which row each item of the packed sequences moves to.
+    `states` holds the start states, if any, and then the rows of step after step; `previous` says
+    which row each one went on from. There are at most `rows` of them, `many` in one step.
     """
 
-    rows: Int[Tensor, "items"]
-    by_length: Int[Tensor, "longer"]
-    bounds: list[int]
+    def __init__(
+        self,
+        weights: tuple[Tensor, ...],
+        start: Float[Tensor, "many width"] | None,
+        rows: int,
+        many: int,
+        learns: bool,
+    ) -> None:
+        self.w_in, self.weight, self.b_in, self.bias = weights
+        width = self.weight.shape[1]
+        self.first = many
+        self.states = self.weight.new_empty(many + rows, width)
+        self.states[:many] = 0 if start is None else start
+        self.starts, self.learns, self.end = start is not None, learns, many
+        kept = rows if learns else many
+        self.gates = self.weight.new_empty(kept, 3, width)
+        self.product = self.weight.new_empty(kept, width)
+        self.inputs = self.weight.new_empty(kept, self.w_in.shape[1])
+        self.previous = torch.empty(many + rows, dtype=torch.long)
+        self._recalled = self.weight.new_zeros(many, 3 * width)
+        self._before = self.weight.new_empty(many, width)
+        self._in = self.w_in.t().contiguous()
 
-    @classmethod
-    def of(cls, sizes: Int[Tensor, "sequences"]) -> Packing:
-        """For sequences of these sizes; empty ones have no rows."""
-        by_length = torch.argsort(sizes, descending=True, stable=True)
-        rank = torch.empty_like(by_length)
-        rank[by_length] = torch.arange(len(sizes), device=sizes.device)
-        owner = owner_of(sizes)
-        step = torch.arange(len(owner), device=owner.device) - offsets_of(sizes)[:-1][owner]
-        start = offsets_of(torch.bincount(step))
-        return cls(start[step] + rank[owner], by_length[: int((sizes > 0).sum())], start.tolist())
+    def step(
+        self, inputs: Float[Tensor, "now features"], previous: Int[Tensor, "now"]
+    ) -> Int[Tensor, "now"]:
+        """One step from the rows `previous`; the rows of its states."""
+        now, begin = len(previous), self.end
+        self.end = end = begin + now
+        self.previous[begin:end] = previous
+        recalled = self._recalled[:now]
+        if self.starts or begin > self.first:
+            before = self._before[:now]
+            torch.index_select(self.states, 0, previous, out=before)
+            torch.mm(before, self.weight.t(), out=recalled)
+        low = begin - self.first if self.learns else 0
+        kept = slice(low, low + now)
+        self.inputs[kept] = inputs
+        gru_step(
+            *arrays(self.inputs[kept], self._in, self.b_in, self.bias, recalled, self.previous),
+            *arrays(self.states, self.gates[kept], self.product[kept]),
+            begin,
+        )
+        return torch.arange(begin, end)
+
+    def back(
+        self, grad: Float[Tensor, "rows width"], steps: list[Int[Tensor, "_"]]
+    ) -> tuple[Tensor, ...]:
+        """The gradients of the weights, and that of what the first step saw.
+
+        `grad` is that of the states from outside, and becomes that of the start; `steps` are the
+        rows of every step that have any.
+        """
+        rows = torch.cat(steps)
+        d_recalled = self.weight.new_empty(len(rows), len(self.weight))
+        d_new = self.weight.new_empty(len(rows), self.weight.shape[1])
+        end = len(rows)
+        for t in reversed(range(len(steps))):
+            begin = end - len(steps[t])
+            here = d_recalled[begin:end], d_new[begin:end]
+            known = self.previous, self.states, self.gates, self.product
+            gru_step_back(*arrays(steps[t], *known, grad, *here), self.first)
+            if t > 0 or self.starts:
+                grad.index_add_(0, self.previous[steps[t]], here[0] @ self.weight)
+            end = begin
+        after = 0 if self.starts else len(steps[0])  # before that, there is nothing to recall
+        d_weight = d_recalled[after:].t() @ self.states[self.previous[rows[after:]]]
+        seen = nn.functional.pad(self.inputs[rows - self.first], (0, 1), value=1.0)
+        d_bias = (seen.t() @ d_recalled).t()
+        d_in = torch.cat([d_bias[: -d_new.shape[1]], (seen.t() @ d_new).t()])
+        first = slice(0, len(steps[0]))
+        both = d_recalled[first, : -d_new.shape[1]].sum(0), d_new[first].sum(0)
+        return d_in[:, :-1], d_weight, d_in[:, -1], d_bias[:, -1], torch.cat(both)
+
+
+def arrays(*tensors: Tensor) -> tuple[Any, ...]:
+    """Tensors as the compiled kernels take them."""
+    return tuple(tensor.detach().numpy() for tensor in tensors)
 
 
 def encode(
@@ -84,61 +111,41 @@ def encode(
 ) -> tuple[Float[Tensor, "items width"], Float[Tensor, "sequences width"], Int[Tensor, "items"]]:
     """Reads packed sequences: all states, each sequence's last, and the row of each item's state.
 
-    The states lie in the order of reading, step after step.
+    The states lie in the order of reading: step after step, the longest sequence first.
     """
     device, items, sizes = items.device, move(items, "cpu"), move(sizes, "cpu")
-    packing = Packing.of(sizes)
+    by_length = torch.argsort(sizes, descending=True, stable=True)
+    rank = torch.empty_like(by_length)
+    rank[by_length] = torch.arange(len(sizes))
+    owner = owner_of(sizes)
+    step = torch.arange(len(owner)) - offsets_of(sizes)[:-1][owner]
+    start = offsets_of(torch.bincount(step))
+    rows = start[step] + rank[owner]
     inputs = torch.empty_like(items)
-    inputs[packing.rows] = items
+    inputs[rows] = items
     weights = (move(weight, "cpu") for weight in gru.all_weights[0])
-    states = _Encode.apply(inputs, packing.bounds, *weights)
+    states = _Encode.apply(inputs, start.tolist(), *weights)
     last = states.new_zeros(len(sizes), gru.hidden_size)
-    if len(packing.by_length):
-        ends = offsets_of(sizes)[1:][packing.by_length] - 1
-        last = last.index_copy(0, packing.by_length, states[packing.rows[ends]])
-    return move(states, device), move(last, device), move(packing.rows, device)
+    some = by_length[: int((sizes > 0).sum())]
+    last = last.index_copy(0, some, states[rows[offsets_of(sizes)[1:][some] - 1]])
+    return move(states, device), move(last, device), move(rows, device)
 
 
 class _Encode(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        inputs: Tensor,
-        bounds: list[int],
-        weight_in: Tensor,
-        weight: Tensor,
-        bias_in: Tensor,
-        bias: Tensor,
-    ) -> Tensor:
-        width = weight.shape[1]
-        states = inputs.new_empty(len(inputs), width)
-        if len(bounds) < 2:
-            return states
-        seen = torch.addmm(bias_in, inputs, weight_in.t())
-        before = inputs.new_zeros(bounds[1], width)
-        steps = []
+    def forward(ctx: Any, inputs: Tensor, bounds: list[int], *weights: Tensor) -> Tensor:
+        many = bounds[1] if len(bounds) > 1 else 0
+        ctx.tape = tape = Tape(weights, None, len(inputs), many, any(ctx.needs_input_grad))
+        before = torch.arange(many)
+        ctx.steps = steps = []
         for begin, end in pairwise(bounds):
-            step = Step.take(seen[begin:end], before[: end - begin], weight, bias)
-            states[begin:end] = before = step.after
-            if any(ctx.needs_input_grad):
-                steps.append(step)
-        ctx.bounds, ctx.steps = bounds, steps
-        ctx.save_for_backward(inputs, weight)
-        return states
+            before = tape.step(inputs[begin:end], before[: end - begin])
+            steps.append(before)
+        return tape.states[many:]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, weight = ctx.saved_tensors
-        grads_in = inputs.new_empty(len(inputs), len(weight))
-        d_weight, d_bias = torch.zeros_like(weight), weight.new_zeros(len(weight))
-        carry = grads[0].new_zeros(0, weight.shape[1])
-        for step, begin, end in zip(
-            reversed(ctx.steps), ctx.bounds[-2::-1], ctx.bounds[:0:-1], strict=True
-        ):
-            grad = grads[0][begin:end].clone()
-            grad[: len(carry)] += carry
-            grads_in[begin:end], d_recalled = step.back(grad, weight)
-            d_weight.addmm_(d_recalled.t(), step.before)
-            d_bias += d_recalled.sum(0)
-            carry = grad
-        return None, None, grads_in.t() @ inputs, d_weight, grads_in.sum(0), d_bias
+        if not ctx.steps:
+            return (None,) * 6
+        grad = nn.functional.pad(grads[0], (0, 0, ctx.tape.first, 0))
+        return None, None, *ctx.tape.back(grad, ctx.steps)[:-1]

@@ -98,7 +98,8 @@ class PointerMerge(nn.Module):
         with torch.set_grad_enabled(torch.is_grad_enabled() and not hard):
             memory = self._encode(pairs)
             if target is None or not is_root:
-                pointing = self._point(memory, None if is_root else self.patience)
+                patience = None if is_root else self.patience
+                pointing = self._point(memory, patience, matrices=target is not None and not hard)
         if target is None:
             return Pointed(level.roots, _answers(memory, pointing), depth)
         routes = routes_of_items(level.roots, target, level.sets.index, self.start.weight.dtype)
@@ -132,10 +133,14 @@ class PointerMerge(nn.Module):
         return _Memory(node, frame, states, start, items)
 
     def _point(
-        self, memory: _Memory, patience: float | None, forced: Forced | None = None
+        self,
+        memory: _Memory,
+        patience: float | None,
+        forced: Forced | None = None,
+        matrices: bool = True,
     ) -> Pointing:
         seen = (memory.states, memory.start, memory.items)
-        pointing: Pointing = self.decoder(*seen, patience, forced)
+        pointing: Pointing = self.decoder(*seen, patience, forced, matrices)
         return pointing
 
     def _likelihood(

@@ -45,51 +45,67 @@ def _sigmoid(x):
 
 @typing.no_type_check
 @njit(cache=True, fastmath=_FAST, error_model="numpy")
-def gru_gates(seen, recalled, before, gates, after) -> None:
-    """One step of a GRU from its two products: reset, update and new in `gates`, and the state.
+def gru_step(inputs, w_in, b_in, bias, recalled, previous, states, gates, product, begin) -> None:
+    """One step of a GRU for the rows of `states` from `begin` on, from their part that is recalled.
 
-    All but `before` and `after` have three numbers per row and unit: (rows, 3, width).
+    Reset, update and new are side by side in `gates` (rows, 3, width), and in weights and biases.
     """
-    rows, width = before.shape
+    rows, _, width = gates.shape
     for b in range(rows):
-        seen_r, seen_u, seen_n = seen[b, 0], seen[b, 1], seen[b, 2]
-        past_r, past_u, past_n = recalled[b, 0], recalled[b, 1], recalled[b, 2]
-        gate_r, gate_u, gate_n = gates[b, 0], gates[b, 1], gates[b, 2]
-        old, now = before[b], after[b]
+        past, mixed = recalled[b], product[b]
+        for g in range(3):
+            gate, offset = gates[b, g], g * width
+            if g < 2:
+                for h in range(width):
+                    gate[h] = past[offset + h] + bias[offset + h] + b_in[offset + h]
+            else:
+                for h in range(width):
+                    mixed[h] = past[offset + h] + bias[offset + h]
+                for h in range(width):
+                    gate[h] = gates[b, 0, h] * mixed[h] + b_in[offset + h]
+            for f in range(len(w_in)):
+                x, weight = inputs[b, f], w_in[f]
+                for h in range(width):
+                    gate[h] += x * weight[offset + h]
+            if g < 2:
+                for h in range(width):
+                    gate[h] = _sigmoid(gate[h])
+            else:
+                for h in range(width):
+                    gate[h] = _tanh(gate[h])
+        new, update = gates[b, 2], gates[b, 1]
+        old, now = states[previous[begin + b]], states[begin + b]
         for h in range(width):
-            gate_r[h] = _sigmoid(seen_r[h] + past_r[h])
-        for h in range(width):
-            gate_u[h] = _sigmoid(seen_u[h] + past_u[h])
-        for h in range(width):
-            gate_n[h] = _tanh(seen_n[h] + gate_r[h] * past_n[h])
-        for h in range(width):
-            now[h] = gate_n[h] + gate_u[h] * (old[h] - gate_n[h])
+            now[h] = new[h] + update[h] * (old[h] - new[h])
 
 
 @typing.no_type_check
 @njit(cache=True, fastmath=_FAST, error_model="numpy")
-def gru_gates_backward(grad, recalled, before, gates, d_seen, d_recalled) -> None:
-    """Turns `grad`, that of the new state, into that of the old one, its product left out."""
-    rows, width = before.shape
-    for b in range(rows):
-        reset, update, new = gates[b, 0], gates[b, 1], gates[b, 2]
-        seen_r, seen_u, seen_n = d_seen[b, 0], d_seen[b, 1], d_seen[b, 2]
-        past_r, past_u, past_n = d_recalled[b, 0], d_recalled[b, 1], d_recalled[b, 2]
-        old, down, product = before[b], grad[b], recalled[b, 2]
+def gru_step_back(
+    step, previous, states, gates, product, grad, d_recalled, d_new, first
+) -> None:
+    """The way back through the rows `step` of `states`, the product with the weights left out.
+
+    `grad` of their states is passed on to the rows before; `gates` and `product` begin at row
+    `first` of the states.
+    """
+    width = states.shape[1]
+    for j in range(len(step)):
+        row, past = step[j], previous[step[j]]
+        reset, update, new = gates[row - first]
+        old, down, mixed, up = states[past], grad[row], product[row - first], grad[past]
+        past_r, past_u = d_recalled[j, :width], d_recalled[j, width : 2 * width]
+        past_n, seen_n = d_recalled[j, 2 * width :], d_new[j]
         for h in range(width):
             seen_n[h] = down[h] * (_ONE - update[h]) * (_ONE - new[h] * new[h])
         for h in range(width):
             past_n[h] = seen_n[h] * reset[h]
         for h in range(width):
-            seen_r[h] = past_n[h] * product[h] * (_ONE - reset[h])
+            past_r[h] = past_n[h] * mixed[h] * (_ONE - reset[h])
         for h in range(width):
-            seen_u[h] = down[h] * (old[h] - new[h]) * update[h] * (_ONE - update[h])
+            past_u[h] = down[h] * (old[h] - new[h]) * update[h] * (_ONE - update[h])
         for h in range(width):
-            past_r[h] = seen_r[h]
-        for h in range(width):
-            past_u[h] = seen_u[h]
-        for h in range(width):
-            down[h] *= update[h]
+            up[h] += down[h] * update[h]
 
 
 @typing.no_type_check
@@ -149,6 +165,7 @@ def point_backward(
     keys,
     key_row,
     sizes,
+    order,
     node,
     queries,
     weight,
@@ -162,9 +179,12 @@ def point_backward(
     d_weight,
     d_end_key,
 ) -> None:
-    """Adds the gradients of `point`; an item without probability has none."""
+    """Adds the gradients of `point` for rows in this order; an item without probability has none.
+
+    Rows of the same node one after the other find its keys still at hand.
+    """
     width = len(weight)
-    for b in range(len(node)):
+    for b in order:
         i = node[b]
         d_queries[b] = 0
         along = d_log_end[b]

@@ -73,6 +73,31 @@ def test_trees_that_cannot_differ_are_one(rng: torch.Generator) -> None:
     assert parts["loss"] == pytest.approx(-twice.mean().item(), abs=1e-5)
 
 
+def test_one_tree_teaches_the_merge_and_all_the_split() -> None:
+    """Gradients as those of the paper's loss: the merge's of one tree, the split's of three."""
+    from diconet.learn.batches import batch_at
+    from diconet.learn.estimators import paper_loss
+    from diconet.problems.hull.task import HullTask
+    from diconet.problems.hull.train_rows import build_row
+
+    model, task = build_row("diconet", replace(SMALL, split_gain=6.0), 0), HullTask()
+    many = replace(TINY, tree_samples=3, min_size=14, normalise_advantage=False, regulariser=0.5)
+    batch = batch_at(0, task, task.oracle, many)
+    first = replace(batch, seeds=batch.seeds[::3])
+
+    def gradients(loss, batch, config) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        model.zero_grad()
+        loss(model, task, batch, config)[0].backward()
+        return [[p.grad.clone() for p in m.parameters()] for m in (model.merge, model.split)]
+
+    got = gradients(row_loss, batch, many)
+    merge = gradients(paper_loss, first, replace(many, tree_samples=1))[0]
+    split = gradients(paper_loss, batch, many)[1]
+    assert sum(float(p.abs().sum()) for p in split) > 0
+    for ours, theirs in zip([*got[0], *got[1]], [*merge, *split], strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
 def test_presets_of_the_paper_and_ours() -> None:
     assert set(preset_names(PRESETS)) >= {"default", "paper", ROWS_PRESET}
     assert read_settings(Settings, PRESETS, "default", []) == Settings()

@@ -10,15 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from diconet.core.coin import RandomSplit
+from diconet.core.host import number
 from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator
 from diconet.core.task import Task
-from diconet.core.tree import Growth
+from diconet.core.tree import Growth, Merge, fold, grow
 from diconet.core.weights import fit
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig, check_least
-from diconet.learn.estimators import paper_loss
+from diconet.learn.estimators import per_item
 from diconet.learn.loop import train
+from diconet.learn.losses import policy_gradient, split_variance
 from diconet.nets.pointer import PointerMerge
 from diconet.nets.set_split import SetSplit
 from diconet.problems.hull.measure import accuracies
@@ -152,8 +154,27 @@ def _train(
 def row_loss(
     model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
 ) -> tuple[Tensor, dict[str, float]]:
-    """The loss of the paper; where nothing is cut, all trees of an example are one and the same."""
-    if config.tree_samples > 1 and not model.growth.cuts(batch.sets.sizes).any():
-        batch = replace(batch, seeds=batch.seeds[:: config.tree_samples])
-        config = replace(config, tree_samples=1)
-    return paper_loss(model, task, batch, config)
+    """The loss of the paper: one tree per example teaches the merge, and all of them the split.
+
+    So the other trees, which the score of each is compared with, need no way back. There is only
+    one where nothing is cut or no split learns yet.
+    """
+    teaches = batch.share >= config.policy_from and any(True for _ in model.split.parameters())
+    teaches = teaches and bool(model.growth.cuts(batch.sets.sizes).any())
+    seeds = batch.seeds.reshape(-1, config.tree_samples).t()[: None if teaches else 1]
+    trees = [grow(model.split, batch.sets, model.growth, some.contiguous()) for some in seeds]
+    scores = []
+    for tree in trees:
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not scores):
+            scores.append(fold(cast(Merge, model.merge), tree, batch.target).log_prob)
+    score, loss = torch.stack(scores, 1).detach(), -scores[0].mean()
+    if teaches:
+        log_prob = torch.stack([per_item(tree) for tree in trees], 1).flatten()
+        how = config.normalise_advantage
+        policy = policy_gradient(log_prob, score.flatten(), len(trees), normalise=how)
+        loss = loss + config.policy_weight * policy
+    variance = torch.stack([split_variance(tree) for tree in trees]).mean()
+    if config.regulariser:
+        loss = loss - config.regulariser * variance
+    log = {"loss": number(loss), "score": number(score.mean()), "variance": number(variance)}
+    return loss, log
