@@ -1,4 +1,4 @@
-"""Training examples per second of the joint hull step of preset `paper`, before and after, in one run.
+"""Training examples per second of preset `paper`'s joint hull step, before and after, in one run.
 
 Before is the code of commit f942fc7, taken out of git into a temporary folder, with the four trees
 per example that its preset had; after is the preset as it is now. Both run the same command,

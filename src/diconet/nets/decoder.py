@@ -141,6 +141,16 @@ class _Looks:
         point(keys, *item, *asked, score, end_key, seen[0], step > 0, *seen[1:])
         return here, best
 
+    def take(
+        self, here: slice, on: Int[Tensor, "on"], item: Int[Tensor, "on"]
+    ) -> Int[Tensor, "on"]:
+        """Those of the rows that go on take an item each, if it is there; their nodes."""
+        self.on[here.start + on] = True
+        node = self.node[here][on]
+        left = index_of(item != LOST)
+        self.free[node[left], item[left]] = False
+        return node
+
     def matrices(self, nodes: int, steps: int) -> Float[Tensor, "nodes steps items"]:
         """The rows of all matrices, zeros where a node had ended."""
         out = self.prob.new_zeros(nodes, steps, self.prob.shape[1])
@@ -166,32 +176,32 @@ class _Decode(torch.autograd.Function):
         ctx.known = arrays(keys, score, end_key)
         ctx.node = node = index_of(items.sizes > 0)
         longest = items.sizes if forced is None else forced.sizes
-        rows = int(longest[node].sum()) + len(node)
+        rows = int(longest[node].sum()) + (0 if forced is None else len(node))
         learns = any(ctx.needs_input_grad)
         ctx.tape = tape = Tape(tuple(weights), start[node], rows, len(node), learns)
         ctx.looks = looks = _Looks(items, rows, start.shape[1], start)
-        log_end, chosen = start.new_zeros(len(start)), []
-        previous, inputs = torch.arange(len(node)), first_input.expand(len(node), -1)
+        log_end = start.new_zeros(len(start))
+        answers = node.new_full((len(start), 1 + max([0, *longest.tolist()])), ENDED)
+        previous, inputs, t = torch.arange(len(node)), first_input.expand(len(node), -1), 0
         while len(node):
-            t = len(chosen)
             states = tape.step(inputs, previous)
             now = tape.states[int(states[0]) : tape.end]
             here, best = looks.look(ctx.known, node, t, now, w_query)
-            end = looks.log_end[here]
+            log_end[node] = end = looks.log_end[here]
             if forced is None:
                 on = index_of(_goes_on(looks.prob[here], end, best, patience, is_first=t == 0))
                 item, inputs = best[on], items.points[node[on], best[on]]
             else:
                 on = index_of(forced.sizes[node] > t)
                 item, inputs = forced.items[node[on], t], forced.points[node[on], t]
-            looks.on[here.start + on] = True
-            log_end[node] = end
-            node, previous = node[on], states[on]
-            chosen.append(node.new_full((len(start),), ENDED))
-            chosen[-1][node] = item
-            left = index_of(item != LOST)
-            looks.free[node[left], item[left]] = False
-        answers = torch.stack(chosen[:-1], 1) if chosen[:-1] else torch.empty(len(start), 0).long()
+            node, previous = looks.take(here, on, item), states[on]
+            answers[node, t] = item
+            t += 1
+            if forced is None:  # where all items are taken, the end is certain
+                log_end[node] = 0
+                some = index_of(items.sizes[node] > t)
+                node, previous, inputs = node[some], previous[some], inputs[some]
+        answers = answers[:, : max([0, *(answers != ENDED).sum(1).tolist()])]
         prob = looks.matrices(len(start), answers.shape[1] if matrices else 0)
         ctx.save_for_backward(*tensors)
         ctx.mark_non_differentiable(answers)
@@ -209,7 +219,7 @@ class _Decode(torch.autograd.Function):
         rows = live + tape.first
         d_query = d_queries.t() @ tape.states[rows]
         grad = start.new_zeros(tape.end, start.shape[1])
-        grad[rows] = d_queries @ w_query
+        grad.index_copy_(0, rows, d_queries @ w_query)
         *d_weights, d_first = tape.back(grad, list(rows.split(_counts(looks.step[live]))))
         d_start[ctx.node] = grad[: tape.first]
         inputs = d_keys, d_start, *d_weights, d_first @ w_in, d_query, d_score, d_end

@@ -47,7 +47,7 @@ class Tape:
         self.previous = torch.empty(many + rows, dtype=torch.long)
         self._recalled = self.weight.new_zeros(many, 3 * width)
         self._before = self.weight.new_empty(many, width)
-        self._in = self.w_in.t().contiguous()
+        self._in = self.w_in.t().reshape(-1, 3, width)
 
     def step(
         self, inputs: Float[Tensor, "now features"], previous: Int[Tensor, "now"]
@@ -65,8 +65,8 @@ class Tape:
         kept = slice(low, low + now)
         self.inputs[kept] = inputs
         gru_step(
-            *arrays(self.inputs[kept], self._in, self.b_in, self.bias, recalled, self.previous),
-            *arrays(self.states, self.gates[kept], self.product[kept]),
+            *arrays(self.inputs[kept], self._in, *_by_gate(self.b_in, self.bias, recalled)),
+            *arrays(self.previous, self.states, self.gates[kept], self.product[kept]),
             begin,
         )
         return torch.arange(begin, end)
@@ -87,7 +87,7 @@ class Tape:
             begin = end - len(steps[t])
             here = d_recalled[begin:end], d_new[begin:end]
             known = self.previous, self.states, self.gates, self.product
-            gru_step_back(*arrays(steps[t], *known, grad, *here), self.first)
+            gru_step_back(*arrays(steps[t], *known, grad, *_by_gate(here[0]), here[1]), self.first)
             if t > 0 or self.starts:
                 grad.index_add_(0, self.previous[steps[t]], here[0] @ self.weight)
             end = begin
@@ -99,6 +99,11 @@ class Tape:
         first = slice(0, len(steps[0]))
         both = d_recalled[first, : -d_new.shape[1]].sum(0), d_new[first].sum(0)
         return d_in[:, :-1], d_weight, d_in[:, -1], d_bias[:, -1], torch.cat(both)
+
+
+def _by_gate(*parts: Tensor) -> tuple[Tensor, ...]:
+    """What has three numbers per unit, one of each gate, as (..., 3, width)."""
+    return tuple(part.unflatten(-1, (3, -1)) for part in parts)
 
 
 def arrays(*tensors: Tensor) -> tuple[Any, ...]:

@@ -44,36 +44,48 @@ def _sigmoid(x):
 
 
 @typing.no_type_check
+@njit(inline="always", fastmath=_FAST, error_model="numpy")
+def _sum(out, a, b, c):
+    for h in range(len(out)):
+        out[h] = a[h] + b[h] + c[h]
+
+
+@typing.no_type_check
+@njit(inline="always", fastmath=_FAST, error_model="numpy")
+def _add(out, times, a):
+    for h in range(len(out)):
+        out[h] += times * a[h]
+
+
+@typing.no_type_check
 @njit(cache=True, fastmath=_FAST, error_model="numpy")
 def gru_step(inputs, w_in, b_in, bias, recalled, previous, states, gates, product, begin) -> None:
     """One step of a GRU for the rows of `states` from `begin` on, from their part that is recalled.
 
-    Reset, update and new are side by side in `gates` (rows, 3, width), and in weights and biases.
+    Reset, update and new are side by side: `gates` and `recalled` are (rows, 3, width), biases
+    (3, width), the weights of the inputs (features, 3, width).
     """
     rows, _, width = gates.shape
     for b in range(rows):
-        past, mixed = recalled[b], product[b]
-        for g in range(3):
-            gate, offset = gates[b, g], g * width
-            if g < 2:
-                for h in range(width):
-                    gate[h] = past[offset + h] + bias[offset + h] + b_in[offset + h]
-            else:
-                for h in range(width):
-                    mixed[h] = past[offset + h] + bias[offset + h]
-                for h in range(width):
-                    gate[h] = gates[b, 0, h] * mixed[h] + b_in[offset + h]
-            for f in range(len(w_in)):
-                x, weight = inputs[b, f], w_in[f]
-                for h in range(width):
-                    gate[h] += x * weight[offset + h]
-            if g < 2:
-                for h in range(width):
-                    gate[h] = _sigmoid(gate[h])
-            else:
-                for h in range(width):
-                    gate[h] = _tanh(gate[h])
-        new, update = gates[b, 2], gates[b, 1]
+        past_r, past_u, past_n = recalled[b, 0], recalled[b, 1], recalled[b, 2]
+        reset, update, new, mixed = gates[b, 0], gates[b, 1], gates[b, 2], product[b]
+        _sum(reset, past_r, bias[0], b_in[0])
+        _sum(update, past_u, bias[1], b_in[1])
+        for f in range(len(w_in)):
+            _add(reset, inputs[b, f], w_in[f, 0])
+            _add(update, inputs[b, f], w_in[f, 1])
+        for h in range(width):
+            reset[h] = _sigmoid(reset[h])
+        for h in range(width):
+            update[h] = _sigmoid(update[h])
+        for h in range(width):
+            mixed[h] = past_n[h] + bias[2, h]
+        for h in range(width):
+            new[h] = reset[h] * mixed[h] + b_in[2, h]
+        for f in range(len(w_in)):
+            _add(new, inputs[b, f], w_in[f, 2])
+        for h in range(width):
+            new[h] = _tanh(new[h])
         old, now = states[previous[begin + b]], states[begin + b]
         for h in range(width):
             now[h] = new[h] + update[h] * (old[h] - new[h])
@@ -81,9 +93,7 @@ def gru_step(inputs, w_in, b_in, bias, recalled, previous, states, gates, produc
 
 @typing.no_type_check
 @njit(cache=True, fastmath=_FAST, error_model="numpy")
-def gru_step_back(
-    step, previous, states, gates, product, grad, d_recalled, d_new, first
-) -> None:
+def gru_step_back(step, previous, states, gates, product, grad, d_recalled, d_new, first) -> None:
     """The way back through the rows `step` of `states`, the product with the weights left out.
 
     `grad` of their states is passed on to the rows before; `gates` and `product` begin at row
@@ -92,10 +102,10 @@ def gru_step_back(
     width = states.shape[1]
     for j in range(len(step)):
         row, past = step[j], previous[step[j]]
-        reset, update, new = gates[row - first]
+        reset, update, new = gates[row - first, 0], gates[row - first, 1], gates[row - first, 2]
         old, down, mixed, up = states[past], grad[row], product[row - first], grad[past]
-        past_r, past_u = d_recalled[j, :width], d_recalled[j, width : 2 * width]
-        past_n, seen_n = d_recalled[j, 2 * width :], d_new[j]
+        past_r, past_u, past_n = d_recalled[j, 0], d_recalled[j, 1], d_recalled[j, 2]
+        seen_n = d_new[j]
         for h in range(width):
             seen_n[h] = down[h] * (_ONE - update[h]) * (_ONE - new[h] * new[h])
         for h in range(width):

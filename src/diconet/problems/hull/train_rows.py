@@ -163,7 +163,7 @@ def row_loss(
     teaches = teaches and bool(model.growth.cuts(batch.sets.sizes).any())
     seeds = batch.seeds.reshape(-1, config.tree_samples).t()[: None if teaches else 1]
     trees = [grow(model.split, batch.sets, model.growth, some.contiguous()) for some in seeds]
-    scores = []
+    scores: list[Tensor] = []
     for tree in trees:
         with torch.set_grad_enabled(torch.is_grad_enabled() and not scores):
             scores.append(fold(cast(Merge, model.merge), tree, batch.target).log_prob)
