@@ -28,11 +28,10 @@ from diconet.core.noise import phase_generator, seeds_from
 from diconet.core.sets import SetBatch
 from diconet.learn import TrainConfig, train
 from diconet.nets.default import network_for
-from diconet.problems.algorithms.inputs import TRAIN_KINDS
 from diconet.problems.algorithms.measure import divided_by
 from diconet.problems.algorithms.recipe import COUNTS, TRAINS, built, middle, settled
 from diconet.problems.algorithms.solve import chunks
-from diconet.problems.algorithms.tasks import TASKS
+from diconet.problems.algorithms.tasks import TASKS, TRAIN_KINDS
 from diconet.problems.catalog import find_problem
 from diconet.problems.networks import shipped
 

@@ -16,11 +16,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from diconet.core.host import keep_freed_memory
 from diconet.core.model import DiCoNet
 from diconet.core.noise import mix, seeds_from
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, Level, children, grow
-from diconet.learn.memory import keep_freed_memory
 from diconet.nets.classic import Balanced
 from diconet.nets.pointer import Pointed, PointerMerge
 from diconet.nets.set_split import SetSplit

@@ -145,7 +145,7 @@ def model_cards() -> str:
     """What each weights file says of itself."""
     from importlib.resources import as_file
 
-    from diconet.cli.origin import NOTES
+    from diconet.cli.models import NOTES
     from diconet.core.notes import read_notes
     from diconet.problems.catalog import built_in
 

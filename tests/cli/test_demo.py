@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from diconet.cli.demo import demo
+from diconet.cli.see import demo
 from diconet.problems.catalog import built_in
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from diconet import __version__
 from diconet.cli import main
-from diconet.cli.origin import NOTES, code_version, note_origin
+from diconet.cli.models import NOTES, code_version, note_origin
 from diconet.core.notes import read_notes
 from diconet.core.weights import save
 from diconet.learn.config import TrainConfig

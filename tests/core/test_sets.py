@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diconet.core.sets import SetBatch, standardise, whiten
+from diconet.core.sets import SetBatch, standardise
 
 
 @pytest.fixture
@@ -75,22 +75,3 @@ def test_of_says_what_is_wrong() -> None:
 def test_sizes_may_be_short_integers() -> None:
     sets = SetBatch.pack(torch.rand(5, 2), torch.tensor([2, 3], dtype=torch.int32))
     assert sets.mean(sets.items).shape == (2, 2)
-
-
-def test_whitened_sets_have_unit_covariance_and_keep_their_orientation() -> None:
-    rng = torch.Generator().manual_seed(0)
-    cloud = torch.randn(50, 2, generator=rng) @ torch.tensor([[3.0, 1.0], [0.0, 0.01]]) + 7
-    sets = SetBatch.of([cloud, torch.rand(30, 2, generator=rng)])
-    mean, stretch = whiten(sets, floor=0.0)
-    for i, items in enumerate(sets.unpack()):
-        seen = (items - mean[i]) @ stretch[i].T
-        assert torch.allclose(seen.T @ seen / len(seen), torch.eye(2), atol=1e-2)
-        assert torch.det(stretch[i]) > 0
-
-
-def test_whitening_a_line_or_a_point_is_finite() -> None:
-    line = torch.tensor([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
-    sets = SetBatch.of([line, torch.ones(2, 2), torch.ones(0, 2)])
-    mean, stretch = whiten(sets)
-    assert torch.isfinite(mean).all()
-    assert torch.isfinite(stretch).all()

@@ -17,9 +17,8 @@ import pytest
 
 import diconet
 from diconet.cli import main
-from diconet.io.names import ENDINGS
 from diconet.io.read import read_tables
-from diconet.io.source import Source
+from diconet.io.source import ENDINGS, Source
 from diconet.io.tables import Table
 from diconet.io.write import table_bytes
 from tests.tiny import save_networks

@@ -11,7 +11,7 @@ import torch
 
 from diconet.core.model import DiCoNet
 from diconet.learn import Batch, TrainConfig, paper_loss, train
-from diconet.learn.budget import Budget
+from diconet.learn.config import Budget
 from diconet.learn.processes import Group
 from diconet.nets.set_split import SetSplit
 from tests.learn.test_train import Lengths

@@ -17,7 +17,6 @@ from diconet.learn import (
     Loss,
     TrainConfig,
     branch_loss,
-    imitate,
     label_loss,
     node_loss,
     paper_loss,
@@ -25,9 +24,8 @@ from diconet.learn import (
     tree_loss,
 )
 from diconet.learn.batches import batch_at
-from diconet.nets.graph_split import GraphSplit
+from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.nets.set_split import SetSplit
-from diconet.nets.softmax_labels import SoftmaxLabels
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.task import Gaussian, KMeansTask
@@ -229,7 +227,6 @@ def uneven() -> DiCoNet:
         (paper_loss, uneven),
         (tree_loss, uneven),
         (branch_loss, lambda: DiCoNet(GraphSplit(2, width=8, num_layers=2), depth=2)),
-        (imitate, uneven),
         (node_loss, lambda: DiCoNet(SweepSplit(), growth=Growth())),
         (label_loss, lambda: DiCoNet(SoftmaxLabels(2, 4, width=8, num_layers=2), depth=1)),
     ],

@@ -15,7 +15,7 @@ from diconet.core.host import from_host, to_host
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, Growth
-from diconet.learn import Loss, TrainConfig, branch_loss, imitate, paper_loss, train, tree_loss
+from diconet.learn import Loss, TrainConfig, branch_loss, paper_loss, train, tree_loss
 from diconet.nets.pointer import PointerMerge
 from diconet.nets.set_split import SetSplit
 from diconet.problems.hull.task import HullTask
@@ -42,7 +42,7 @@ def splits(**options: Any) -> DiCoNet:
     return DiCoNet(SetSplit(2, 8, 2), **options)
 
 
-@pytest.mark.parametrize("loss", [paper_loss, imitate, tree_loss, branch_loss])
+@pytest.mark.parametrize("loss", [paper_loss, tree_loss, branch_loss])
 def test_a_split_learns_elsewhere_what_it_learns_here(loss: Loss) -> None:
     task = Spread()
     here = train(splits(depth=2), task, SHORT, loss=loss, quiet=True)

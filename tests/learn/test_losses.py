@@ -9,7 +9,7 @@ from torch import Tensor
 from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, Growth, PartitionTree, grow
-from diconet.learn.losses import advantage, normalised, policy_gradient, split_variance
+from diconet.learn.estimators import advantage, normalised, policy_gradient, split_variance
 from diconet.nets.set_split import SetSplit
 
 

@@ -230,7 +230,7 @@ def test_tensorboard_gets_the_metrics_from_where_the_run_goes_on(
 HOLDER = """
 import sys, time
 from pathlib import Path
-from diconet.learn.lock import FolderLock
+from diconet.learn.run_folder import FolderLock
 FolderLock(Path(sys.argv[1])).take()
 print("taken", flush=True)
 time.sleep(60)

@@ -16,7 +16,7 @@ from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, PartitionTree
-from diconet.learn import Loss, TrainConfig, imitate, paper_loss, train
+from diconet.learn import Loss, TrainConfig, paper_loss, train
 from diconet.learn.batches import batch_at
 from diconet.learn.processes import Group
 from diconet.nets.pointer import PointerMerge
@@ -203,7 +203,7 @@ def test_a_few_examples_can_be_learned_by_heart(tmp_path: Path) -> None:
 
 def test_the_regulariser_alone_balances_a_split() -> None:
     from diconet.core.tree import grow
-    from diconet.learn.losses import split_variance
+    from diconet.learn.estimators import split_variance
 
     class Silent(HullTask):
         def reward(self, sets, solution):
@@ -258,7 +258,7 @@ class Lengths(HullTask):
 
 @pytest.mark.parametrize(
     ("changes", "loss"),
-    [({"policy_from": 0.5}, paper_loss), ({"min_size": 1}, paper_loss), ({"min_size": 1}, imitate)],
+    [({"policy_from": 0.5}, paper_loss), ({"min_size": 1}, paper_loss)],
 )
 def test_steps_without_anything_to_learn_from_are_passed_over(
     changes: dict[str, Any], loss: Loss

@@ -13,11 +13,8 @@ from diconet.core.answers import Sequences
 from diconet.core.noise import mix, seeds_from
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, Growth, fold, grow
-from diconet.nets.closest import ClosestMerge
-from diconet.nets.compare import ComparedMerge
-from diconet.nets.descent import DescentMerge, DescentSplit
-from diconet.nets.dominance import DominanceMerge
-from diconet.nets.forms import Forms
+from diconet.nets.closest import ClosestMerge, DominanceMerge
+from diconet.nets.forms import ComparedMerge, DescentMerge, DescentSplit, Forms
 from diconet.nets.line_split import LineSplit
 from diconet.nets.rules import RuleMerge
 

@@ -19,7 +19,7 @@ from diconet.core.noise import seeds_from
 from diconet.core.relations import Relations
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, fold, grow
-from diconet.nets import judge
+from diconet.nets import pick
 from diconet.nets.default import network_for
 from diconet.nets.general_split import GeneralSplit
 from diconet.nets.order import OrderMerge
@@ -67,7 +67,6 @@ def _one(size: int) -> SetBatch:
         (None, 2, 2),
         ("picks", 3, 1),
         (lambda: SubsetMerge(**NET), 3, 0),
-        (lambda: SubsetMerge(rounds=2, **NET), 3, 0),
         (lambda: PickMerge(**NET), 3, 0),
         (lambda: OrderMerge(**NET), 3, 0),
         (lambda: OrderMerge(**NET), 3, 1),
@@ -117,11 +116,11 @@ def test_subset_gradient_is_that_of_the_exact_expectation():
     mask = outcome.solution.mask(outcome.tree.roots).reshape(-1, 3).float()
     reward = (mask @ worth) + 3 * mask[:, 0] * mask[:, 1]
     log_prob = _log_prob(outcome)
-    weight = model.merge.decider.head.weight
+    weight = model.merge.head.weight
     estimate = torch.autograd.grad(((reward - reward.mean()) * log_prob).mean(), weight)[0]
     level = model(sets).tree.levels[0]
     signals = torch.tensor([[0.0, 1.0]]).expand(3, 2)
-    logit = model.merge.decider(level.sets, None, signals).logit
+    logit = model.merge.head(model.merge.encoder(level.sets, None, signals)).squeeze(1)
     total = torch.zeros(())
     for many in range(4):
         for chosen in combinations(range(3), many):
@@ -235,7 +234,7 @@ def test_pairs_are_judged_alike_in_a_table_and_one_by_one(monkeypatch):
         model = DiCoNet(GeneralSplit(**net), kind(**net), depth=0)
         with monkeypatch.context() as patch:
             table = model(sets, seeds).answer
-            patch.setattr(judge, "_MOST_PAIRS", 0)
+            patch.setattr(pick, "_MOST_PAIRS", 0)
             single = model(sets, seeds).answer
         assert torch.equal(table.solution.places, single.solution.places)
         torch.testing.assert_close(table.draw_log_prob, single.draw_log_prob)

@@ -8,9 +8,8 @@ import pytest
 from PIL import Image
 
 from diconet.cli import main
-from diconet.plot.canvas import COLOURS
 from diconet.plot.curves import curves_figure, read_metrics
-from diconet.plot.levels import planar
+from diconet.plot.levels import COLOURS, planar
 
 
 def test_many_features_are_shown_along_the_leading_two() -> None:

@@ -25,8 +25,8 @@ from diconet.core.segments import segment_sum
 from diconet.core.tree import Growth
 from diconet.nets.classic import MedianSplit
 from diconet.problems.general import TaskRecipe, TaskSettings
+from diconet.problems.inputs import instances_of, sets_of
 from diconet.problems.problem import Instances, Problem
-from diconet.problems.task_inputs import instances_of, sets_of
 from diconet.problems.task_solution import TaskSolution
 
 RNG = np.random.default_rng(0)

@@ -27,12 +27,12 @@ def test_quick_requests_do_not_wait_for_a_slow_one(monkeypatch: pytest.MonkeyPat
     problem = find_problem("hull")
     solve, begun, enough = type(problem).page_solve, Event(), Event()
 
-    def perhaps_slow(self: Any, points: Any, **how: Any) -> Any:
+    def perhaps_slow(self: Any, points: Any, *how: Any, **fields: Any) -> Any:
         end = time.monotonic() + PATIENCE
         while len(points) == 31 and not enough.is_set() and time.monotonic() < end:
             begun.set()
             np.linalg.norm(np.ones((300, 300)) @ np.ones((300, 300)))
-        return solve(self, points, **how)
+        return solve(self, points, *how, **fields)
 
     monkeypatch.setattr(type(problem), "page_solve", perhaps_slow)
     with served(create_app([problem])) as address, ThreadPoolExecutor(6) as pool:

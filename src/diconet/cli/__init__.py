@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from diconet.cli import ablate, bench, completion, demo, models, see, solve, study
+from diconet.cli import bench, completion, models, see, solve, study
 from diconet.cli.options import known_problems
 from diconet.problems.problem import Problem
 
-FAMILIES = (solve, study, ablate, bench, see, demo, models, completion)
+FAMILIES = (solve, study, bench, see, models, completion)
 
 _TOO_LARGE = re.compile("allocate memory|not enough memory|size calculation overflow")
 """What torch says when there is too little memory."""

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from diconet.core.files import write_whole
-from diconet.io.names import ENDINGS, ending_of
+from diconet.io.source import ENDINGS, ending_of
 from diconet.io.tables import Table
 from diconet.io.write import squeezed, table_bytes, together
-from diconet.plot.canvas import new_figure, save
+from diconet.plot.levels import new_figure, save
 from diconet.problems.problem import Instances, Record
 from diconet.problems.solution import Solution
 

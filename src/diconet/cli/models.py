@@ -3,23 +3,79 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from importlib.resources import as_file
+from pathlib import Path
 from typing import Any
 
-from diconet.cli.options import add_command
-from diconet.cli.origin import NOTES
+import diconet
+from diconet.cli.options import add_command, add_shared
 from diconet.cli.show import show
-from diconet.core.notes import read_notes
+from diconet.core.notes import annotate, read_notes
 from diconet.problems.catalog import problems
 from diconet.problems.problem import Problem, Record
+
+NOTES = ("preset", "overrides", "seed", "steps", "commit", "figures")
+"""What every shipped weights file says of itself."""
+
+
+def note_origin(
+    weights: Path, problem: Problem, preset: str, overrides: Sequence[str], settings: Any
+) -> None:
+    """Writes into a weights file which command made it, by which code, and what it reaches.
+
+    The steps are those of all stages that the settings hold, or their own `total_steps`.
+    """
+    stages = [getattr(getattr(settings, one.name), "steps", 0) for one in fields(settings)]
+    annotate(
+        weights,
+        preset=preset,
+        overrides=shlex.join(overrides),
+        seed=str(settings.train.seed),
+        steps=str(getattr(settings, "total_steps", sum(stages))),
+        commit=code_version(),
+        figures=_figures(weights, problem, settings),
+    )
+
+
+def _figures(weights: Path, problem: Problem, settings: Any) -> str:
+    """What the network reaches; none where it is of a kind that `solve` does not take."""
+    try:
+        return problem.figures(weights, settings)
+    except ValueError as error:
+        print(f"diconet: no figures noted: {error}", file=sys.stderr)
+        return ""
+
+
+def code_version() -> str:
+    """The commit that the package is checked out at, with a + if it has been changed since.
+
+    A package that does not lie in a checkout of its own has its version.
+    """
+    folder = Path(diconet.__file__).parent
+    try:
+        _git(folder, "ls-files", "--error-unmatch", "__init__.py")
+        commit = _git(folder, "rev-parse", "--short=10", "HEAD")
+        changed = _git(folder, "status", "--porcelain", "--", ".")
+    except (OSError, subprocess.CalledProcessError):
+        return diconet.__version__
+    return commit + ("+" if changed else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the command."""
     summary = "shipped networks: what made them, what they reach"
     parser = add_command(commands, "models", _models, summary)
-    parser.add_argument("--json", action="store_true")
+    add_shared(parser, "--json")
 
 
 def _models(options: argparse.Namespace, _: list[str]) -> None:

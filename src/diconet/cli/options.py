@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from diconet.io.parse import count, seed, sizes
 from diconet.problems.catalog import built_in, find_problem, problem_names
 from diconet.problems.problem import Option, Problem
 
@@ -37,22 +38,31 @@ def add_command(
     return parser
 
 
-def add_task(parser: argparse.ArgumentParser) -> None:
-    """The problem that a command is about."""
-    names = ", ".join(problem_names())
-    parser.add_argument("task", type=problem, metavar="TASK", help=f"{names} or file.py:Class")
+_SHARED: dict[str, dict[str, Any]] = {
+    "--device": {"help": "where the network works, such as cuda (default: cpu)"},
+    "--json": {"action": "store_true", "help": "print a list of records instead"},
+    "--model": {"help": "shipped weights by name, a weights file or a run folder"},
+    "--num-sets": {"type": count, "help": "fresh sets per size"},
+    "--seed": {"type": seed, "default": 0, "help": "what is drawn (default: 0)"},
+    "--sizes": {"type": sizes, "help": "set sizes, such as 25,50"},
+}
+"""Options that mean the same wherever they are."""
 
 
-def add_tasks(parser: argparse.ArgumentParser) -> None:
-    """The problems that a command is about, as many as one likes."""
-    names = ", ".join(problem_names())
-    parser.add_argument(
-        "tasks",
-        nargs="*",
-        type=problem,
-        metavar="TASK",
-        help=f"{names} or file.py:Class (default: all that are installed)",
-    )
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Options that several commands have."""
+    for name in names:
+        parser.add_argument(name, **_SHARED[name])
+
+
+def add_task(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
+    """The problem that a command is about, or as many of them as one likes."""
+    names = f"{', '.join(problem_names())} or file.py:Class"
+    if many:
+        text = f"{names} (default: all that are installed)"
+        parser.add_argument("tasks", type=problem, metavar="TASK", nargs="*", help=text)
+    else:
+        parser.add_argument("task", type=problem, metavar="TASK", help=names)
 
 
 def problem(text: str) -> Problem:

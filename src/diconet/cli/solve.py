@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from diconet.cli import cluster
-from diconet.cli.options import add_command, add_own_options, add_task, own_options
+from diconet.cli.options import add_command, add_own_options, add_shared, add_task, own_options
 from diconet.cli.show import patience, show
 from diconet.core.files import check_output
-from diconet.io.names import ENDINGS, ending_of
 from diconet.io.parse import one_of, whole
-from diconet.io.source import Source
+from diconet.io.source import ENDINGS, Source, ending_of
 from diconet.problems.problem import Instances, Problem
 
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
@@ -38,10 +37,8 @@ def add(commands: Any, known: Sequence[Problem]) -> None:
         help="the sign before decimals, where cells are like 1.234,5 or 1,234.5",
     )
     add_own_options(parser, "solve", known)
-    parser.add_argument("--model", help="shipped weights by name, a weights file or a run folder")
     parser.add_argument("--seed", type=whole, help="draw trees at random; none: the likeliest")
-    parser.add_argument("--device", help="where the network works, such as cuda (default: cpu)")
-    parser.add_argument("--json", action="store_true", help="print a list of records instead")
+    add_shared(parser, "--model", "--device", "--json")
     parser.add_argument(
         "--out", type=Path, help="write your rows with the answer beside them; - to print them"
     )

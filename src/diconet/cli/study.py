@@ -1,4 +1,4 @@
-"""Train, evaluate, diagnose and reproduce: what a researcher asks for."""
+"""Train, evaluate, diagnose, reproduce and ablate: what a researcher asks for."""
 
 from __future__ import annotations
 
@@ -9,37 +9,47 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from diconet.cli.options import add_command, add_own_options, add_task, own_options, problem
+from diconet.cli.options import (
+    add_command,
+    add_own_options,
+    add_shared,
+    add_task,
+    own_options,
+    problem,
+)
 from diconet.cli.show import json_text, patience, show, show_beside_paper
-from diconet.io.parse import count, seed, sizes
+from diconet.io.parse import count, number, seed
 from diconet.problems.catalog import problems
 from diconet.problems.problem import Problem, Record
 
-_DEVICE = "where the network works, such as cuda (default: cpu)"
-
 
 def add(commands: Any, known: Sequence[Problem]) -> None:
-    """Adds the four commands."""
+    """Adds the five commands."""
     _add_train(commands, known)
-    _add_diagnose(commands)
+    summary = "does the division pay? beside random, median and no division"
+    diagnose = add_command(commands, "diagnose", _diagnose, summary)
+    add_task(diagnose)
+    diagnose.add_argument("--size", type=count, default=50, help="items per input (default: 50)")
+    diagnose.add_argument("--num-sets", type=count, default=256, help="inputs (default: 256)")
+    add_shared(diagnose, "--model", "--seed", "--json")
+
     evaluate = add_command(commands, "evaluate", _evaluate, "quality against the oracle, per size")
     add_task(evaluate)
-    evaluate.add_argument("--model", help="shipped weights by name, a weights file or run folder")
-    evaluate.add_argument("--sizes", type=sizes, help="set sizes, such as 25,50")
-    evaluate.add_argument("--num-sets", type=count, help="fresh sets per size")
-    evaluate.add_argument("--seed", type=seed, default=0, help="what is drawn (default: 0)")
     evaluate.add_argument("--plot", type=Path, metavar="DIR", help="write pictures there")
-    evaluate.add_argument("--device", help=_DEVICE)
+    add_shared(evaluate, "--model", "--sizes", "--num-sets", "--seed", "--device", "--json")
     add_own_options(evaluate, "evaluate", known)
-    evaluate.add_argument("--json", action="store_true")
 
     reproduce = add_command(commands, "reproduce", _reproduce, "the paper's table beside ours")
     reproduce.add_argument("task", type=_with_table, metavar="TASK", help="a problem, or all")
-    reproduce.add_argument("--num-sets", type=count, help="test sets per column")
-    reproduce.add_argument("--seed", type=seed, default=0, help="what is drawn (default: 0)")
     reproduce.add_argument("--train", action="store_true", help="train anew first (hours)")
+    add_shared(reproduce, "--num-sets", "--seed", "--json")
     add_own_options(reproduce, "reproduce", known)
-    reproduce.add_argument("--json", action="store_true")
+
+    summary = "no, random, hand-made and learned division at equal processor time"
+    ablate = add_command(commands, "ablate", _ablate, summary)
+    add_task(ablate)
+    ablate.add_argument("--seconds", type=number, help="processor time of each row per instance")
+    add_shared(ablate, "--sizes", "--seed", "--json")
 
 
 def _add_train(commands: Any, known: Sequence[Problem]) -> None:
@@ -50,23 +60,12 @@ def _add_train(commands: Any, known: Sequence[Problem]) -> None:
     train.add_argument(
         "--run", type=Path, help="folder of the run (default: runs/TASK_PRESET[_ROW])"
     )
-    train.add_argument("--device", help=_DEVICE)
+    add_shared(train, "--device")
     train.add_argument("--quiet", action="store_true", help="no progress bar")
     train.add_argument("--settings", action="store_true", help="show all settings, and stop")
     presets = [f"  {one.name:9}{', '.join(one.presets)}" for one in known]
     how = "Any setting can follow, such as --train.steps 500; --settings shows them all."
     train.epilog = "\n".join(["presets:", *presets, "", how])
-
-
-def _add_diagnose(commands: Any) -> None:
-    summary = "does the division pay? beside random, median and no division"
-    parser = add_command(commands, "diagnose", _diagnose, summary)
-    add_task(parser)
-    parser.add_argument("--model", help="shipped weights by name, a weights file or run folder")
-    parser.add_argument("--size", type=count, default=50, help="items per input (default: 50)")
-    parser.add_argument("--num-sets", type=count, default=256, help="inputs (default: 256)")
-    parser.add_argument("--seed", type=seed, default=0, help="what is drawn (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print a list of records instead")
 
 
 def _with_table(text: str) -> list[Problem]:
@@ -83,7 +82,7 @@ def _with_table(text: str) -> list[Problem]:
 
 
 def _train(options: argparse.Namespace, rest: list[str]) -> None:
-    from diconet.cli.origin import note_origin
+    from diconet.cli.models import note_origin
     from diconet.learn.settings import read_settings, show_settings
     from diconet.problems.networks import WEIGHTS
 
@@ -180,3 +179,13 @@ def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
             show_beside_paper(found, title=chosen.table or chosen.name)
     if options.json:
         print(json_text(records))
+
+
+def _ablate(options: argparse.Namespace, _: list[str]) -> None:
+    if options.seconds is not None and not options.seconds > 0:
+        raise ValueError(f"--seconds must be above 0; got {options.seconds}.")
+    given = {"seconds": options.seconds, "sizes": options.sizes}
+    how = {name: value for name, value in given.items() if value is not None}
+    with patience(f"dividing {options.task.name} in several ways ..."):
+        records = options.task.ablate(seed=options.seed, **how)
+    show(records, options.json, title=f"{options.task.name}: what dividing and learning do")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
+from diconet.core.model import Part
 from diconet.core.noise import mix, uniform
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
@@ -26,12 +27,11 @@ def coin_cut(
     return Cut(side, log_prob, prob)
 
 
-class RandomSplit(nn.Module):
+class RandomSplit(Part):
     """A fair coin for every item: the split that learns nothing."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
-        self.config = {"seed": seed}
         self.seed = seed
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:

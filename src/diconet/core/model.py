@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, signature
 from typing import Any, cast
 
 import torch
@@ -29,6 +32,40 @@ class Outcome:
     def log_prob(self) -> Float[Tensor, "sets"] | None:
         """log p(Y | tree) of the target that was given, if one was."""
         return cast("Float[Tensor, 'sets'] | None", getattr(self.answer, "log_prob", None))
+
+
+class Part(nn.Module):
+    """A module that remembers in `config` what it was made with, so that a file can say so.
+
+    Any module with a `config` of its constructor's arguments will do as well.
+    """
+
+    config: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = _remembering(cls.__init__)  # type: ignore[method-assign]
+        else:
+            cls.config = {}
+
+
+def _remembering(make: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that first notes its arguments."""
+    form = signature(make)
+
+    @wraps(make)
+    def made(self: Part, *given: Any, **named: Any) -> None:
+        bound = form.bind(self, *given, **named)
+        bound.apply_defaults()
+        _, *rest = bound.arguments.items()
+        self.config = {}
+        for name, value in rest:
+            several = form.parameters[name].kind is Parameter.VAR_KEYWORD
+            self.config |= value if several else {name: value}
+        make(self, *given, **named)
+
+    return made
 
 
 class DiCoNet(nn.Module):

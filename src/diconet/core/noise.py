@@ -45,6 +45,12 @@ def gumbel(seeds: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return -torch.log(-torch.log(uniform(seeds)))
 
 
+def gumbels(seeds: Int[Tensor, "rows"], many: int) -> Float[Tensor, "rows many"]:
+    """Several standard Gumbel numbers for every seed."""
+    each = seeds[:, None].expand(-1, many)
+    return gumbel(mix(each, torch.arange(many, device=seeds.device).expand_as(each)))
+
+
 def seeds_from(generator: torch.Generator, num: int) -> Int[Tensor, "num"]:
     """Fresh seeds for `num` sets."""
     return torch.randint(-(2**63), 2**63 - 1, (num,), generator=generator, device="cpu")

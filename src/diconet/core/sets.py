@@ -154,6 +154,13 @@ class SetBatch:
         which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
         return self.take(which).as_roots()
 
+    def repeated(self, values: Tensor, times: int) -> Tensor:
+        """Values per item, for the items of `repeat(times)`."""
+        if times == 1:
+            return values
+        which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
+        return values.index_select(0, ragged_arange(self.offsets[which], self.sizes[which]))
+
     def select(self, rows: Int[Tensor, "rows"], sizes: Int[Tensor, "sets"]) -> SetBatch:
         """The sets with only these items, in this order; `sizes` says how many each set keeps."""
         edges = None
@@ -182,24 +189,6 @@ class SetBatch:
             self.index.to(device),
             None if self.relations is None else self.relations.to(device),
         )
-
-
-def whiten(
-    sets: SetBatch, floor: float = 1e-6
-) -> tuple[Float[Tensor, "sets features"], Float[Tensor, "sets features features"]]:
-    """Each set's mean, and the matrix that gives its items less that mean a covariance of 1.
-
-    The matrix is lower triangular with a positive diagonal, so it turns nothing inside out. A
-    direction in which the items hardly differ counts as if they did by `floor` of their variance.
-    """
-    mean = sets.mean(sets.items)
-    centred = sets.items - mean[sets.owner]
-    covariance = sets.mean(centred.unsqueeze(2) * centred.unsqueeze(1))
-    size = torch.diagonal(covariance, dim1=1, dim2=2).mean(1).clamp(min=1e-30)
-    unit = torch.eye(sets.num_features, dtype=size.dtype, device=size.device)
-    factor = torch.linalg.cholesky(covariance / size[:, None, None] + floor * unit)
-    inverse = torch.linalg.solve_triangular(factor, unit.expand_as(factor), upper=False)
-    return mean, inverse / size.sqrt()[:, None, None]
 
 
 def standardise(

@@ -288,15 +288,10 @@ def _still_open(
 
 def fold(merge: Merge, tree: PartitionTree, target: Any | None = None) -> Any:
     """Answers every node from its children's answers, up to the root (eq. 4)."""
-    return fold_levels(merge, tree, target)[0]
-
-
-def fold_levels(merge: Merge, tree: PartitionTree, target: Any | None = None) -> list[Any]:
-    """The answers of every level, the root's first."""
-    answers: list[Any] = [None]
+    answer = None
     for level in reversed(tree.levels):
-        answers.append(merge(level, answers[-1], target))
-    return answers[:0:-1]
+        answer = merge(level, answer, target)
+    return answer
 
 
 def halves(level: Level, below: SetBatch | None) -> tuple[SetBatch, Int[Tensor, "rows"]]:

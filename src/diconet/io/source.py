@@ -1,4 +1,4 @@
-"""Where a file's bytes come from: a path, or standard input as "-"."""
+"""A file of the user's own: its content, and what files and columns are called."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ import sys
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+
+LONGITUDE = ("lon", "lng", "long", "longitude")
+LATITUDE = ("lat", "latitude")
+PLANE = (("x", *LONGITUDE, "easting"), ("y", *LATITUDE, "northing"))
+
+ENDINGS = (
+    *(".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".xlsx", ".npz"),
+)
+"""The endings of files that tables are written to, each of which may have .gz behind it."""
+
+
+def ending_of(path: Path) -> str:
+    """The ending that says the format: the one before .gz."""
+    name = Path(path.stem) if path.suffix.lower() == ".gz" else path
+    return name.suffix.lower()
+
 
 _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")

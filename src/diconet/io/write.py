@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from diconet.io.names import LATITUDE, LONGITUDE
 from diconet.io.read import needs
+from diconet.io.source import LATITUDE, LONGITUDE
 from diconet.io.tables import Table
 
 

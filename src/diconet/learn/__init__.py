@@ -6,7 +6,6 @@ from diconet.learn.diagnose import Report, diagnose
 from diconet.learn.estimators import (
     Loss,
     branch_loss,
-    imitate,
     label_loss,
     node_loss,
     paper_loss,
@@ -24,7 +23,6 @@ __all__ = [
     "branch_loss",
     "diagnose",
     "general_loss",
-    "imitate",
     "label_loss",
     "node_loss",
     "paper_loss",

@@ -1,8 +1,9 @@
-"""The settings of a training run."""
+"""The settings of a training run, and how far it has come by them."""
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -47,7 +48,6 @@ class TrainConfig:
         policy_weight: Weight of the policy gradient beside likelihood and regulariser.
         policy_from: From which share of the run on the split learns: a merge that cannot merge yet
             teaches the split not to split.
-        mixed_precision: Matrix products in half precision, on a GPU only.
         seed: Everything random in a run follows from it.
         log_every: Steps between two lines of metrics.
         evaluate_every: Steps between two evaluations.
@@ -74,7 +74,6 @@ class TrainConfig:
     regulariser: float = 0.0
     policy_weight: float = 1.0
     policy_from: float = 0.0
-    mixed_precision: bool = False
     seed: int = 0
     log_every: int = 20
     evaluate_every: int = 1_000
@@ -124,3 +123,40 @@ def check_least(settings: Any, least: int, *names: str) -> None:
     for name in names:
         if getattr(settings, name) < least:
             raise ValueError(f"{name} must be at least {least}; got {getattr(settings, name)}.")
+
+
+class Budget:
+    """What a run may use up, steps or seconds, and how much of it lies behind.
+
+    Seconds count over all parts of a run that was cut off and resumed.
+    """
+
+    def __init__(self, config: TrainConfig, spent: float) -> None:
+        self._config = config
+        self._start = time.monotonic() - spent
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent so far."""
+        return time.monotonic() - self._start
+
+    @property
+    def total(self) -> float:
+        """What there is to use up, in steps or in seconds."""
+        return self._config.steps if self._config.seconds is None else self._config.seconds
+
+    def used(self, done: int) -> float:
+        """What is used up after `done` steps, in steps or in seconds."""
+        return done if self._config.seconds is None else min(self.seconds, self.total)
+
+    def share(self, done: int) -> float:
+        """The share of the run that lies behind after a number of steps, from 0 to 1."""
+        return min(1.0, self.used(done) / self.total)
+
+    def is_spent(self, done: int) -> bool:
+        """Whether the run is over."""
+        return self.used(done) >= self.total
+
+    def __str__(self) -> str:
+        unit = "steps" if self._config.seconds is None else "seconds"
+        return f"{self.total:g} {unit}"

@@ -4,7 +4,6 @@
 |---|---|---|
 | `paper_loss` | an oracle's targets | their likelihood (eq. 12), REINFORCE for the split (eq. 13) |
 | `paper_loss` | any reward | REINFORCE over the trees of each input (eq. 14) |
-| `imitate` | any reward | the likelihood of the best tree drawn for each input |
 | `tree_loss` | a reward of leaves | REINFORCE; rewards relative to their mean |
 | `branch_loss` | a sum over leaves | the same over trees that share their upper cuts |
 | `node_loss` | a sum over leaves | REINFORCE at single nodes, each a root of its own |
@@ -34,7 +33,78 @@ from diconet.core.task import Task
 from diconet.core.tree import Cut, Growth, ManyCuts, PartitionTree, children, grow
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig
-from diconet.learn.losses import advantage, policy_gradient, relative, split_variance
+from diconet.learn.processes import mean_over_processes
+
+_ROUNDING = 1e-5
+"""Relative differences of scores that may come from rounding alone."""
+
+
+def group_mean(score: Float[Tensor, "samples"], group: int) -> Float[Tensor, "samples"]:
+    """The mean score of the samples of the same input, for each of them."""
+    return score.reshape(-1, group).mean(1).repeat_interleave(group)
+
+
+def advantage(score: Float[Tensor, "samples"], group: int) -> Float[Tensor, "samples"]:
+    """Score less the mean score of the *other* samples of the same input (leave one out).
+
+    `group` samples of one input stand in a row. With a single sample there is no baseline. With
+    the mean over all samples, as in the paper, it would be smaller by the factor 1 - 1/group.
+    """
+    if group == 1:
+        return score
+    return (score - group_mean(score, group)) * (group / (group - 1))
+
+
+def relative(score: Float[Tensor, "samples"], group: int) -> Float[Tensor, "samples"]:
+    """Scores in units of their mean over an input's samples, so that all scales count alike."""
+    return score / group_mean(score, group).abs().clamp(min=1e-30)
+
+
+def normalised(
+    gain: Float[Tensor, "samples"], score: Float[Tensor, "samples"]
+) -> Float[Tensor, "samples"]:
+    """Advantages in units of their spread over the batch, that of all processes together.
+
+    Differences that are next to nothing beside the scores themselves are rounding, and stay small.
+    """
+    square, size = mean_over_processes(torch.stack([gain.square().mean(), score.abs().mean()]))
+    return gain / torch.maximum(square.sqrt(), _ROUNDING * size).clamp(min=1e-30)
+
+
+def policy_gradient(
+    log_prob: Float[Tensor, "samples"],
+    score: Float[Tensor, "samples"],
+    group: int,
+    *,
+    normalise: bool = False,
+) -> Float[Tensor, ""]:
+    """A loss whose gradient is that of minus the expected score (REINFORCE, eq. 13).
+
+    With `normalise`, the same up to a factor that makes all scales of the score alike.
+    """
+    gain = advantage(score.detach(), group)
+    return -((normalised(gain, score.detach()) if normalise else gain) * log_prob).mean()
+
+
+def split_variance(tree: PartitionTree) -> Float[Tensor, ""]:
+    """Variance of an item's probability within its node (eq. split_reg), mean over nodes.
+
+    It is largest where each half of a node is sure of its side, so maximising it balances the tree.
+    Trees count alike, however many nodes they have, so that parts of a batch add up to the whole.
+    """
+    total = tree.roots.items.new_zeros(len(tree.roots))
+    nodes = torch.zeros_like(total)
+    for level in tree.levels:
+        if level.cut is None or level.cut.prob is None:
+            continue
+        sets = level.sets.take(level.inner)
+        mean = sets.mean(level.cut.prob)
+        variance = sets.mean(level.cut.prob.square()) - mean.square()
+        example = level.example[level.inner]
+        total = total.index_add(0, example, variance.to(total.dtype))
+        nodes = nodes.index_add(0, example, torch.ones_like(variance, dtype=total.dtype))
+    return (total / nodes.clamp(min=1)).mean()
+
 
 Loss = Callable[[DiCoNet, Task, Batch, TrainConfig], tuple[Tensor, dict[str, float]]]
 """Gives what a step minimises, and numbers for the log."""
@@ -67,21 +137,6 @@ def paper_loss(
     if config.regulariser:
         loss = loss - config.regulariser * variance
     return loss, {**_parts(loss, score), "variance": number(variance)}
-
-
-def imitate(
-    model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
-) -> tuple[Tensor, dict[str, float]]:
-    """Minus the log-probability of each input's most rewarding tree among those drawn."""
-    samples = config.tree_samples
-    sets = batch.sets.repeat(samples)
-    with torch.no_grad():
-        score = task.reward(sets, model(sets, batch.seeds).solution).reshape(-1, samples)
-    best, which = score.max(1)
-    seeds = batch.seeds.reshape(-1, samples).gather(1, which[:, None]).squeeze(1)
-    tree = model(batch.sets, seeds).tree  # the same seeds draw the same tree
-    loss = -per_item(tree).mean()
-    return loss, {**_parts(loss, score), "best": number(best.mean())}
 
 
 def per_item(tree: PartitionTree) -> Float[Tensor, "sets"]:

@@ -17,8 +17,7 @@ from diconet.core.tree import Growth, Merge, fold, grow
 from diconet.core.weights import parameters_of
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig
-from diconet.learn.estimators import branch_loss
-from diconet.learn.losses import advantage, normalised, split_variance
+from diconet.learn.estimators import advantage, branch_loss, normalised, split_variance
 
 _GROWN = 0.4
 """Trees are as deep as they will get from this share of a run on, at the latest."""

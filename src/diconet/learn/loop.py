@@ -14,22 +14,19 @@ from pathlib import Path
 
 import torch
 
-from diconet.core.host import as_device
+from diconet.core.host import as_device, keep_freed_memory
 from diconet.core.model import DiCoNet
 from diconet.core.task import Oracle, Task
 from diconet.core.weights import parameters_of
 from diconet.learn.batches import Batch, Batches, batch_at
-from diconet.learn.budget import Budget
-from diconet.learn.config import TrainConfig
+from diconet.learn.config import Budget, TrainConfig
 from diconet.learn.estimators import Loss, paper_loss
 from diconet.learn.general import general_loss, is_general, own_oracle, usual_config
-from diconet.learn.memory import keep_freed_memory
-from diconet.learn.optimisers import Optimisers, autocast, make_optimisers, set_rates, update
+from diconet.learn.optimisers import Optimisers, make_optimisers, set_rates, update
 from diconet.learn.processes import Group, join_group, own_device
-from diconet.learn.progress import ProgressBar, warn
+from diconet.learn.progress import ProgressBar, StopSignal, warn
 from diconet.learn.run_folder import RunFolder
-from diconet.learn.stop_signal import StopSignal
-from diconet.learn.watch import Watch
+from diconet.learn.signs import Watch
 
 __all__ = ["Batch", "Loss", "TrainConfig", "batch_at", "train"]
 
@@ -210,8 +207,7 @@ class _Steps:
         """One update; numbers for the log, and whether any process was asked to stop."""
         model = self.model.train()
         set_rates(self.optimisers, self.config, self.config.rate(batch.step, batch.share))
-        with autocast(self.device, self.config.mixed_precision):
-            value, parts = self.loss(model, self.task, batch, self.config)
+        value, parts = self.loss(model, self.task, batch, self.config)
         for optimiser in self.optimisers.values():
             optimiser.zero_grad()
         if value.requires_grad:  # not where nothing was cut and nothing merges

@@ -45,13 +45,6 @@ def set_rates(optimisers: Optimisers, config: TrainConfig, factor: float) -> Non
             group["lr"] = rates[name] * factor
 
 
-def autocast(device: torch.device, mixed_precision: bool) -> torch.autocast:
-    """Half precision for matrix products where asked for, on a GPU alone: CPUs gain nothing."""
-    is_gpu = device.type == "cuda"
-    kind = torch.bfloat16 if is_gpu and torch.cuda.is_bf16_supported() else torch.float16
-    return torch.autocast("cuda" if is_gpu else "cpu", kind, enabled=is_gpu and mixed_precision)
-
-
 def update(model: DiCoNet, optimisers: Optimisers, config: TrainConfig) -> dict[str, float]:
     """One step of each optimiser with clipped gradients; the norms that these had.
 

@@ -1,9 +1,13 @@
-"""What a run shows while it goes on, and what it says in the end."""
+"""What a run shows while it goes on, what it says in the end, and how Ctrl-C stops it."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import signal
 from collections.abc import Iterable
+from types import FrameType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -57,3 +61,28 @@ def warn(lines: Iterable[str], hidden: bool) -> None:
         console = Console(stderr=True, soft_wrap=True, highlight=False)
         for line in lines:
             console.print(f"[yellow]warning:[/] {line}")
+
+
+class StopSignal:
+    """Notes the first Ctrl-C, so that the step under way is finished and kept."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> StopSignal:
+        # Outside the main thread, Ctrl-C does not arrive anyway.
+        with contextlib.suppress(ValueError):
+            self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        self._restore()  # a second Ctrl-C stops at once
+
+    def _restore(self) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)

@@ -6,20 +6,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from diconet.core.model import Part
 from diconet.core.noise import mix, uniform
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, cut_in_order
 
 
-class AcrossSplit(nn.Module):
+class AcrossSplit(Part):
     """Cuts each set at the median across its longest axis; with seeds, in a random direction.
 
     The shortest straight cut leaves the fewest items with neighbours on the other side.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.config: dict[str, float] = {}
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         angle = _longest_axis(sets)[0] if seeds is None else torch.pi * uniform(mix(seeds, 0))
@@ -32,7 +29,7 @@ def cut_across(sets: SetBatch, angle: Float[Tensor, "sets"], first: Int[Tensor, 
     return cut_in_order(sets, (sets.items * along[sets.owner]).sum(1), first)
 
 
-class Aligned(nn.Module):
+class Aligned(Part):
     """Shows planar sets to another split moved to mean 0, turned to lie along x, of spread 1.
 
     What the wrapped split learns for one node then holds for all: cuts turn, shrink and move with
@@ -41,7 +38,6 @@ class Aligned(nn.Module):
 
     def __init__(self, split: nn.Module) -> None:
         super().__init__()
-        self.config = {"split": split}
         self.split = split
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:

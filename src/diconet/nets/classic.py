@@ -6,24 +6,24 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from diconet.core.model import Part
 from diconet.core.segments import index_of, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, cut_in_order
 
 
-class MedianSplit(nn.Module):
+class MedianSplit(Part):
     """Equal halves along one feature: the classical split of sorting and of planar hulls."""
 
     def __init__(self, feature: int = 0) -> None:
         super().__init__()
-        self.config = {"feature": feature}
         self.feature = feature
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         return cut_in_order(sets, sets.items[:, self.feature], sets.sizes // 2)
 
 
-class Balanced(nn.Module):
+class Balanced(Part):
     """A split held to a share: neither side gets less than `share` of the items.
 
     Where the wrapped split gives a side too few, the items likeliest to be there are added to it.
@@ -35,7 +35,6 @@ class Balanced(nn.Module):
         super().__init__()
         if not 0 < share <= 0.5:
             raise ValueError(f"share must be above 0 and at most 0.5; got {share}.")
-        self.config = {"split": split, "share": share}
         self.split = split
         self.share = share
 

@@ -1,7 +1,8 @@
-"""The merge for closest pairs: what is near, and how near the other half counts, is learned."""
+"""Merges that look across both halves of a node: for fronts, and for closest pairs."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,19 +13,93 @@ from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
 from diconet.core.host import from_host, to_host
+from diconet.core.model import Part
 from diconet.core.segments import (
+    cross,
     index_of,
     segment_argmax,
     segment_logsumexp,
     segment_max,
+    segment_sum,
 )
 from diconet.core.sets import SetBatch
-from diconet.core.tree import Level
-from diconet.nets.compare import counted, middles
-from diconet.nets.dominance import rows_across
-from diconet.nets.form_kernels import merge_closest
-from diconet.nets.forms import STEP, Forms
+from diconet.core.tree import Level, halves
+from diconet.nets.form_kernels import merge_closest, merge_fronts
+from diconet.nets.forms import STEP, Counted, Forms, counted, middles
 from diconet.nets.handed import Handed, add_by_root
+from diconet.nets.subset import likelihood, log_not
+
+
+class DominanceMerge(Part):
+    """Keeps of two fronts what nothing in the other one dominates.
+
+    One item dominates another where none of `num_forms` learned forms of the two is negative and
+    some are positive. Given is that the two are compared in this way, and that fronts are walked in
+    the order of their first feature, so that each item meets only its neighbours in the other half;
+    what the forms say is learned. They are linear without a constant, so that they change sign at
+    the same place at every scale. From a target, as in `SubsetMerge`: what belongs is kept on all
+    of its way up, what does not must be dropped somewhere; every item then meets all of the other
+    half.
+    """
+
+    def __init__(self, num_features: int, num_forms: int = 2, resolution: float = 0.1) -> None:
+        super().__init__()
+        self.form = Forms(2 * num_features, num_forms, degrees=(1,))
+        self.resolution = resolution
+
+    def forward(self, level: Level, below: Counted | None, target: Sequences | None) -> Counted:
+        handed = Handed.of(level, below)
+        if target is None:
+            return self._merged(level, handed, below)
+        node = handed.sets
+        log_keep = self._log_keep(level, node, below)
+        likelier = log_keep > math.log(0.5)
+        keep, survival, total = likelihood(level, handed, below, target, log_keep, likelier)
+        rows = index_of(keep)
+        kept = torch.bincount(node.owner[rows], minlength=len(node))
+        return Counted(
+            level.roots, node.select(rows, kept), log_prob=total, survival=survival[rows]
+        )
+
+    def _log_keep(
+        self, level: Level, node: SetBatch, below: Counted | None
+    ) -> Float[Tensor, "items"]:
+        """The log-probability that nothing in the other half dominates an item."""
+        row, other = rows_across(level, None if below is None else below.sets)
+        both = torch.cat([node.items[row], node.items[other]], 1)
+        dominated = F.logsigmoid(self.form(both) / self.resolution).sum(1)
+        return segment_sum(log_not(dominated), row, node.num_items)
+
+    def _merged(self, level: Level, handed: Handed, below: Counted | None) -> Counted:
+        node = handed.sets
+        order, stays, tested = merge_fronts(
+            to_host(node.items.double()),
+            to_host(node.offsets),
+            to_host(middles(handed)),
+            *self.form.terms(),
+        )
+        order = from_host(order, node.items)
+        rows = order[from_host(stays, node.items)[order]]
+        kept = torch.bincount(node.owner[rows], minlength=len(node))
+        work = counted(level, from_host(tested, node.items), below)
+        return Counted(level.roots, node.select(rows, kept), work=work)
+
+
+def rows_across(
+    level: Level, below: SetBatch | None
+) -> tuple[Int[Tensor, "pairs"], Int[Tensor, "pairs"]]:
+    """Every two rows of a node that come from different halves, in both orders.
+
+    At a leaf with more than one item, every two different ones.
+    """
+    pairs, _ = halves(level, below)
+    sizes = pairs.sizes.reshape(-1, 2)
+    node = sizes.sum(1)
+    row, other = cross(node, node)
+    half = pairs.owner % 2
+    apart = (half[row] != half[other]) | (level.is_leaf[pairs.owner[row] // 2] & (row != other))
+    return row[apart], other[apart]
+
 
 _FAR = 1e6
 """The distance of a pair that is not there, while learning."""
@@ -53,7 +128,7 @@ class Pairs:
         return Sequences(places[there].flatten(), 2 * there.long())
 
 
-class ClosestMerge(nn.Module):
+class ClosestMerge(Part):
     """The closer of both halves' pairs, or a pair across that is closer still.
 
     How far two points are apart is a learned form of where the first lies and of the step to the
@@ -67,7 +142,6 @@ class ClosestMerge(nn.Module):
 
     def __init__(self, resolution: float = 0.1, cost: float = 0.02) -> None:
         super().__init__()
-        self.config = {"resolution": resolution, "cost": cost}
         self.form = Forms(4, degrees=(1, 2))
         self.log_reach = nn.Parameter(torch.randn((), dtype=torch.float64))
         self.resolution, self.cost = resolution, cost
@@ -79,7 +153,7 @@ class ClosestMerge(nn.Module):
         return reach if self.training else torch.round(reach / STEP) * STEP
 
     def forward(self, level: Level, below: Pairs | None, target: Sequences | None) -> Pairs:
-        handed = Handed.of(level, None if below is None else below.sets)
+        handed = Handed.of(level, below)
         if target is None:
             return self._merged(level, handed, below)
         return self._likelihood(level, handed, below, target)
@@ -135,11 +209,10 @@ class ClosestMerge(nn.Module):
         some = index_of(hit)
         term = torch.cat([chance[some], -self.cost * price])
         where = torch.cat([owner[some], node.owner])
-        before = None if below is None else below.log_prob
         # who wins: the target where it is there, else the likeliest
         first = segment_argmax(logit.detach() + _FAR**2 * hit, owner, len(node))
         value = torch.cat([near, best])[first.clamp(max=len(logit) - 1)]
-        total = add_by_root(level, term, where, before)
+        total = add_by_root(level, term, where, below)
         return Pairs(level.roots, node, value, pair[first], log_prob=total)
 
     def _far(

@@ -43,9 +43,7 @@ def network_for(
     *,
     depth: int | None = None,
     split: Way | None = None,
-    rounds: int | None = None,
     noise: int | None = None,
-    near: int = 0,
     width: int = 32,
     num_layers: int = 5,
 ) -> DiCoNet:
@@ -63,24 +61,20 @@ def network_for(
     - `leaf_solver`: a callable that answers a small set, so that the split learns to divide for it;
     - `depth`: how many cuts deep trees are.
 
-    `depth`, `split` ("coins", one "cut", or "picks" item by item), `rounds` (in how many rounds
-    coins are thrown, the surest first), `noise` (random channels), `near` (nearest neighbours an
-    item sees where there are no relations), `width` and `num_layers` override what would follow
-    from these. With `rounds`, a subset that is learned from a reward is chosen by coins, too.
+    `depth`, `split` ("coins", one "cut", or "picks" item by item), `noise` (random channels),
+    `width` and `num_layers` override what would follow from these. With `split="coins"`, a subset
+    that is learned from a reward is chosen by coins, too.
     """
     kind = _kind_of(task)
     look = task.sample(*_LOOK, rng=phase_generator("look", 0))
     context = _usual_context(task, look)
     inputs = Inputs.of(look, ordered=bool(getattr(task, "ordered", False)), context=context)
     if noise is None:
-        noise = 2 if inputs.edge_features is not None or near else 0
-    net: dict[str, Any] = {**vars(inputs), "noise": noise, "near": near, "width": width}
-    net["num_layers"] = num_layers
-    if split is None:
-        split = _way(task, kind, inputs)
+        noise = 2 if inputs.edge_features is not None else 0
+    net = {**vars(inputs), "noise": noise, "width": width, "num_layers": num_layers}
     return DiCoNet(
-        _split(task, kind, split, net, rounds or 1),
-        _merge(task, kind, look, net, rounds),
+        _split(task, kind, split or _way(task, kind, inputs), net),
+        _merge(task, kind, look, net, split == "coins"),
         _growth(task, kind, depth),
     )
 
@@ -118,19 +112,13 @@ def _exchangeable(task: Task) -> bool:
     return bool(getattr(task, "exchangeable", True))
 
 
-def _split(
-    task: Task,
-    kind: Answer,
-    split: Way,
-    net: dict[str, Any],
-    rounds: int,
-) -> nn.Module:
+def _split(task: Task, kind: Answer, split: Way, net: dict[str, Any]) -> nn.Module:
     if split == "cut":
         return OneCutSplit(along=getattr(task, "cut_along", None), **net)
     if split == "picks":
         return PickSplit(**net)
     even = kind == "partition" and _exchangeable(task)
-    return GeneralSplit(rounds=rounds, centred=even and net["edge_features"] is not None, **net)
+    return GeneralSplit(centred=even and net["edge_features"] is not None, **net)
 
 
 def _growth(task: Task, kind: Answer, depth: int | None) -> Growth:
@@ -148,17 +136,16 @@ def _growth(task: Task, kind: Answer, depth: int | None) -> Growth:
 
 
 def _merge(
-    task: Any, kind: Answer, look: Any, net: dict[str, Any], rounds: int | None
+    task: Any, kind: Answer, look: Any, net: dict[str, Any], coins: bool
 ) -> nn.Module | None:
     solver = getattr(task, "leaf_solver", None)
     if solver is not None:
         return LeafSolver(solver)
     if kind == "partition":
         return None
-    if kind == "subset" and rounds is None and getattr(task, "oracle", None) is None:
-        return PickMerge(**net)
     if kind == "subset":
-        return SubsetMerge(rounds=rounds or 1, **net)
+        by_coins = coins or getattr(task, "oracle", None) is not None
+        return SubsetMerge(**net) if by_coins else PickMerge(**net)
     if kind == "order":
         return OrderMerge(**net)
     if kind == "path":

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from diconet.core.relations import Relations
 from diconet.core.segments import segment_sum
 from diconet.core.sets import SetBatch
-from diconet.nets.signals import degrees, near_features, near_relations, noise_channels, ranks
+from diconet.nets.signals import degrees, noise_channels, ranks
 
 _MOST_RANKED = 8
 """Beyond this many features, ranks are left out: one sort per feature and layer adds up."""
@@ -104,8 +104,7 @@ class SetEncoder(nn.Module):
     """A vector per item that knows its set: `extra` numbers per item may be given beside it.
 
     With `noise`, items get that many random channels, which tell apart what looks alike: by the
-    sets' seeds or, without seeds, by the items' places. With `near`, sets that have no relations
-    get those of every item to that many nearest neighbours.
+    sets' seeds or, without seeds, by the items' places.
     """
 
     def __init__(
@@ -122,7 +121,6 @@ class SetEncoder(nn.Module):
         edge_scale: Sequence[float] | None = None,
         extra: int = 0,
         noise: int = 0,
-        near: int = 0,
         width: int = 32,
         num_layers: int = 5,
     ) -> None:
@@ -141,10 +139,9 @@ class SetEncoder(nn.Module):
             context_centre,
             edge_scale,
         )
-        self.config = {**vars(inputs), "extra": extra, "noise": noise, "near": near}
+        self.config = {**vars(inputs), "extra": extra, "noise": noise}
         self.config |= {"width": width, "num_layers": num_layers}
         self.inputs, self.noise, self.width = inputs, noise, width
-        self.near = near if edge_features is None else 0
         self._keep_units()
         self._make_layers(extra, num_layers)
 
@@ -163,8 +160,6 @@ class SetEncoder(nn.Module):
     def _make_layers(self, extra: int, num_layers: int) -> None:
         inputs, num_features = self.inputs, self.inputs.num_features
         self._edges, self._directed = inputs.edge_features, inputs.directed
-        if self.near:
-            self._edges, self._directed = near_features(num_features), True
         related = self._edges is not None
         ranked = num_features if num_features <= _MOST_RANKED else 0
         per_item = 2 * num_features + ranked + self.noise * (1 + related) + extra
@@ -199,9 +194,7 @@ class SetEncoder(nn.Module):
         """The sets with the edges that this encoder needs."""
         if sets.relations is not None or self._edges is None:
             return sets
-        if not self.near:
-            return replace(sets, relations=Relations.none(sets.sizes, self._edges))
-        return replace(sets, relations=near_relations(sets, self.near, self.get_buffer("unit")))
+        return replace(sets, relations=Relations.none(sets.sizes, self._edges))
 
     def ends(self, sets: SetBatch) -> tuple[Int[Tensor, "edges"], Int[Tensor, "edges"]] | None:
         """The rows that edges join."""
@@ -222,7 +215,7 @@ class SetEncoder(nn.Module):
         parts = [usual, local]
         if sets.num_features <= _MOST_RANKED:
             parts.append(ranks(sets))
-        if self.inputs.edge_features is not None or self.near:
+        if self.inputs.edge_features is not None:
             parts.append(degrees(sets))
         if self.inputs.ordered:
             place = (sets.position + 0.5) / sets.sizes[sets.owner] - 0.5

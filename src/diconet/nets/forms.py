@@ -2,26 +2,37 @@
 
 A network that is right at ten items and wrong at a million mostly errs on close calls. A form has
 none: while it learns, its coefficients are any numbers; when it solves, they are rounded to halves
-of the largest of them, so that "first less second" is exactly that, at every scale.
+of the largest of them, so that "first less second" is exactly that, at every scale. Two merges are
+made of nothing else: one that compares two heads, and one that goes down one side only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from diconet.core.host import to_host
+from diconet.core.answers import Sequences
+from diconet.core.host import from_host, to_host
+from diconet.core.model import Part
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Cut, Level
+from diconet.nets.form_kernels import merge_ordered
+from diconet.nets.handed import Chosen, Handed, add_by_root
+from diconet.nets.order import rivals
 
 STEP = 0.5
 """Coefficients are rounded to multiples of this, in units of the largest of a form."""
 
 
-class Forms(nn.Module):
+class Forms(Part):
     """Forms in `num_inputs` numbers: sums over a constant, the numbers, and products of two.
 
     With `degrees`, over some of these three only.
@@ -38,11 +49,6 @@ class Forms(nn.Module):
         super().__init__()
         if not degrees or not set(degrees) <= {0, 1, 2}:
             raise ValueError(f"degrees must be some of 0, 1, 2; got {degrees}.")
-        self.config = {
-            "num_inputs": num_inputs,
-            "num_forms": num_forms,
-            "degrees": list(degrees),
-        }
         products = combinations_with_replacement(range(num_inputs + 1), 2)  # 0 stands for 1
         pairs = [pair for pair in products if sum(place > 0 for place in pair) in degrees]
         self.register_buffer("pairs", torch.tensor(pairs), persistent=False)
@@ -85,3 +91,141 @@ class Forms(nn.Module):
             for row in weight.tolist()
             for terms in [list(zip(row, products, strict=True))]
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(Chosen):
+    """Items handed up, and how many comparisons, or similar steps, each root has cost so far."""
+
+    work: Float[Tensor, "roots"] | None = None
+
+
+def counted(level: Level, work: Tensor, below: Any) -> Float[Tensor, "roots"]:
+    """The work of the nodes of a level added up by root, on top of that below."""
+    nodes = torch.arange(len(work), device=work.device)
+    return add_by_root(level, work.double(), nodes, below, "work")
+
+
+def middles(handed: Handed) -> Int[Tensor, "nodes"]:
+    """The row at which each node's second half begins; the end of the node where it is a leaf."""
+    second = handed.sets.sum((handed.half == 1).double()).long()
+    return handed.sets.offsets[1:] - second
+
+
+class ComparedMerge(Part):
+    """Puts the heads of two ordered halves against each other; a learned form says who is first.
+
+    The form sees 1 and the features of both items, and all products of two of these. Given is that
+    heads are compared; which of two comes first, and by what, is learned. From a target the
+    likelihood is exact: a node's part of the target is the only order from which the root can still
+    reach it. `resolution` is the unit of the form while it learns.
+    """
+
+    def __init__(self, num_features: int, resolution: float = 0.1) -> None:
+        super().__init__()
+        self.form = Forms(2 * num_features)
+        self.resolution = resolution
+
+    def forward(self, level: Level, below: Counted | None, target: Sequences | None) -> Counted:
+        handed = Handed.of(level, below)
+        node = handed.sets
+        if target is None:
+            return self._merged(level, handed, below)
+        order = handed.in_order_of(target, level)
+        row, rival = rivals(handed, order)
+        # the form sees the first half's head first, whichever of the two it was that won
+        low, high = torch.minimum(row, rival), torch.maximum(row, rival)
+        logit = self.form(torch.cat([node.items[low], node.items[high]], 1)).squeeze(1)
+        log_prob = F.logsigmoid(torch.where(row == low, logit, -logit) / self.resolution)
+        total = add_by_root(level, log_prob, node.owner[row], below)
+        return Counted(level.roots, node.select(order, node.sizes), log_prob=total)
+
+    def _merged(self, level: Level, handed: Handed, below: Counted | None) -> Counted:
+        node = handed.sets
+        coefficients, pairs = self.form.terms()
+        order, compared = merge_ordered(
+            to_host(node.items.double()),
+            to_host(node.offsets),
+            to_host(middles(handed)),
+            coefficients[0],
+            pairs,
+        )
+        work = counted(level, from_host(compared, node.items), below)
+        rows = from_host(order, node.items)
+        return Counted(level.roots, node.select(rows, node.sizes), work=work)
+
+
+_RANGE = 1e4
+"""Numbers that are asked of a side stay within this while they are learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gated(Cut):
+    """A cut, and the log-odds that the answer lies on its second side."""
+
+    logit: Float[Tensor, "sets"] | None = None
+
+
+class DescentSplit(Part):
+    """Cuts a set by another split, and decides which side the answer is on and what to ask there.
+
+    A set's context is one number that is asked of it, such as k. Learned linear forms of that
+    number, of how many items lie on both sides, and of 1 say on which side the answer is (the
+    second where positive), and what number to ask of either side. When solving, the other side is
+    closed: nobody looks at it again, so that the whole way down costs a few times the set.
+    """
+
+    general = True
+    """Networks with this split are trained by `general_loss` unless told otherwise."""
+
+    def __init__(self, split: nn.Module) -> None:
+        super().__init__()
+        self.split = split
+        self.gate = Forms(3, degrees=(0, 1))
+        self.asked = Forms(3, num_forms=2, degrees=(0, 1))
+
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Gated:
+        cut: Cut = self.split(sets, seeds)
+        second = sets.sum(cut.side.double())
+        known = torch.stack([sets.context[:, 0].double(), sets.sizes - second, second], 1)
+        logit = self.gate(known).squeeze(1)
+        asked = self.asked(known).clamp(-_RANGE, _RANGE) if self.training else self.asked(known)
+        closed = None
+        if not self.training:
+            closed = torch.stack([logit > 0, logit <= 0], 1)
+        parts = (cut.side, cut.log_prob, cut.prob)
+        return Gated(*parts, contexts=asked[:, :, None], closed=closed, logit=logit)
+
+
+class DescentMerge(Part):
+    """Hands up the answer of the side that the split chose; it has nothing to learn itself.
+
+    From a target, the likelihood is that of all choices on the way down to it.
+    """
+
+    def __init__(self, resolution: float = 0.5) -> None:
+        super().__init__()
+        self.resolution = resolution
+
+    def forward(self, level: Level, below: Counted | None, target: Sequences | None) -> Counted:
+        own, logit = level.sets, getattr(level.cut, "logit", None)
+        rows = own.offsets[:-1].clamp(max=max(own.num_items - 1, 0))
+        if below is not None and logit is not None:
+            chosen = 2 * torch.arange(len(level.inner), device=rows.device) + (logit > 0)
+            place = own.index.new_zeros(level.roots.num_items)
+            place[own.index] = torch.arange(own.num_items, device=rows.device)
+            rows = rows.index_copy(0, level.inner, place[below.sets.index[chosen]])
+        answer = own.select(rows, torch.ones_like(own.sizes))
+        # a cut looks at every item once
+        looked = torch.where(level.is_leaf, 0, own.sizes)
+        found = Counted(level.roots, answer, work=counted(level, looked, below))
+        if target is None:
+            return found
+        if logit is None or level.cut is None:  # the deepest level, where nothing is cut
+            return replace(found, log_prob=own.items.new_zeros(len(level.roots)).double())
+        nodes = own.take(level.inner)
+        wanted = target.mask(level.roots)[nodes.index]
+        side, owner = level.cut.side[wanted], nodes.owner[wanted]
+        odds = torch.asinh(logit[owner] / self.resolution)
+        term = F.logsigmoid(torch.where(side, odds, -odds))
+        return replace(found, log_prob=add_by_root(level, term, level.inner[owner], below))

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
+from diconet.core.model import Part
 from diconet.core.sets import SetBatch, standardise
 
 
@@ -24,12 +25,8 @@ class Frame:
         return (points - self.mean[node]) / self.scale[node]
 
 
-class Spread(nn.Module):
+class Spread(Part):
     """Moves the points of each node to mean 0 and scales them to spread 1."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.config: dict[str, float] = {}
 
     def forward(self, nodes: SetBatch) -> Frame:
         _, mean, spread = standardise(nodes)

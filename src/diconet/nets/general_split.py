@@ -4,41 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diconet.core.segments import owner_of, segment_sum
+from diconet.core.coin import coin_cut
+from diconet.core.model import Part
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
-from diconet.nets.rounds import Decided, Decider
+from diconet.nets.encoder import SetEncoder
 
 
-class GeneralSplit(nn.Module):
-    """A coin for every item, drawn from one look at the set, or in `rounds` of several looks.
+class GeneralSplit(Part):
+    """A coin for every item, from one look at the set; `many` draws several cuts from it.
 
-    The other arguments are those of a `SetEncoder`. `many` draws several cuts of a set whose first
-    look they share, with its noise.
+    With `centred`, the log-odds add up to 0 over a set: where the two sides mean the same, to put
+    all on one is no answer, but it is where a policy gradient easily ends. The other arguments are
+    those of a `SetEncoder`.
     """
 
     general = True
     """Networks with this split are trained by `general_loss` unless told otherwise."""
 
-    def __init__(self, rounds: int = 1, **encoder: Any) -> None:
+    def __init__(self, centred: bool = False, **encoder: Any) -> None:
         super().__init__()
-        self.decider = Decider(rounds, **encoder)
-        self.config = self.decider.config
+        self.centred = centred
+        self.encoder = SetEncoder(**encoder)
+        self.head = nn.Linear(self.encoder.width, 1)
+        nn.init.zeros_(self.head.bias)
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        return _cut(self.decider(sets, seeds), sets.owner, len(sets))
+        return coin_cut(sets, self._logits(sets, seeds), seeds)
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
         """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
         times = len(seeds) // len(sets)
-        owner = owner_of(sets.sizes.repeat_interleave(times))
-        return _cut(self.decider(sets, seeds, copies=times), owner, len(seeds))
+        logits = self._logits(sets, seeds[::times].contiguous())
+        return coin_cut(sets.repeat(times), sets.repeated(logits, times), seeds)
 
-
-def _cut(decided: Decided, owner: Int[Tensor, "items"], num_sets: int) -> Cut:
-    total = segment_sum(decided.log_prob, owner, num_sets)
-    return Cut(decided.yes, total, torch.sigmoid(decided.logit))
+    def _logits(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Float[Tensor, "items"]:
+        logits: Tensor = self.head(self.encoder(sets, seeds)).squeeze(1)
+        return logits - sets.mean(logits)[sets.owner] if self.centred else logits

@@ -1,4 +1,7 @@
-"""A coin for every item, from a graph network over the items of each set (eq. fr3)."""
+"""A coin for every item, from a graph network over the items of each set (eq. fr3).
+
+And the paper's baseline: the same network with k labels at once.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.coin import coin_cut
-from diconet.core.segments import ragged_arange
+from diconet.core.model import Part
+from diconet.core.noise import gumbel, mix
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
 from diconet.nets.padding import padded_rows, similar_sizes
@@ -118,19 +122,13 @@ class GraphNet(nn.Module):
         return self.head(h)
 
 
-class GraphSplit(nn.Module):
+class GraphSplit(Part):
     """A coin for every item, whose bias a graph network finds; 20 layers of 32 in the paper."""
 
     def __init__(
         self, num_features: int, width: int = 32, num_layers: int = 20, sigma: float = 0.5
     ) -> None:
         super().__init__()
-        self.config = {
-            "num_features": num_features,
-            "width": width,
-            "num_layers": num_layers,
-            "sigma": sigma,
-        }
         self.net = GraphNet(num_features, 1, width, num_layers, sigma)
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
@@ -139,6 +137,48 @@ class GraphSplit(nn.Module):
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
         """Cuts of `sets.repeat(times)` from one look at each set, `times` seeds for each."""
         times = len(seeds) // len(sets)
-        which = torch.arange(len(sets), device=seeds.device).repeat_interleave(times)
-        rows = ragged_arange(sets.offsets[which], sets.sizes[which])
-        return coin_cut(sets.repeat(times), self.net(sets).squeeze(1)[rows], seeds)
+        logits = self.net(sets).squeeze(1)
+        return coin_cut(sets.repeat(times), sets.repeated(logits, times), seeds)
+
+
+class SoftmaxLabels(Part):
+    """The paper's "Baseline": one graph network, no recursion, a softmax over k labels per point.
+
+    A set whose context is k takes its labels from the first k of `num_labels`.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_labels: int,
+        width: int = 32,
+        num_layers: int = 20,
+        sigma: float = 0.5,
+    ) -> None:
+        super().__init__()
+        if num_labels < 2:
+            raise ValueError(f"num_labels must be at least 2; got {num_labels}.")
+        self.num_labels = num_labels
+        self.net = GraphNet(num_features, num_labels, width, num_layers, sigma)
+
+    def forward(
+        self, sets: SetBatch, seeds: Int[Tensor, "samples"] | None = None
+    ) -> tuple[Int[Tensor, "items"], Float[Tensor, "samples"] | None]:
+        """A label per item, the likeliest without seeds; with them, their log-probability per set.
+
+        With several seeds per set, the labels are those of `sets.repeat(times)`.
+        """
+        scores = self.net(sets)
+        numbers = torch.arange(self.num_labels, device=scores.device)
+        if sets.context.shape[1]:
+            barred = numbers >= sets.context[:, :1]
+            scores = scores.masked_fill(barred[sets.owner], -1e30)
+        log_prob = torch.log_softmax(scores, 1)
+        if seeds is None:
+            return log_prob.argmax(1), None
+        times = len(seeds) // len(sets)
+        copies, spread = sets.repeat(times), sets.repeated(log_prob, times)
+        noise = numbers + self.num_labels * copies.position[:, None]
+        draw = gumbel(mix(seeds[copies.owner][:, None].expand_as(noise), noise))
+        labels = (spread.detach() + draw).argmax(1)
+        return labels, copies.sum(spread.gather(1, labels[:, None]).squeeze(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -38,9 +39,9 @@ class Handed:
     seeds: Int[Tensor, "nodes"] | None
 
     @classmethod
-    def of(cls, level: Level, below: SetBatch | None) -> Handed:
-        """Lines up what a level has to merge."""
-        pairs, origin = halves(level, below)
+    def of(cls, level: Level, below: Any) -> Handed:
+        """Lines up what a level has to merge; `below` are the answers of the level below."""
+        pairs, origin = halves(level, None if below is None else below.sets)
         node = joined(pairs)
         edges = level.sets.relations if below is None else _edges_among(level.sets, node)
         node = replace(node, relations=edges)
@@ -79,13 +80,19 @@ class Handed:
         sign = (2 * self.half - 1) * (1 - self.is_leaf)
         return torch.stack([sign, self.is_leaf], 1).to(dtype)
 
+    def in_order_of(self, target: Sequences, level: Level) -> Int[Tensor, "items"]:
+        """The rows of every node in the order that a target has them."""
+        rank = self.sets.index.new_empty(level.roots.num_items)
+        rank[target.rows(level.roots)] = torch.arange(len(rank), device=rank.device)
+        return segment_sort(rank[self.sets.index], self.sets.owner)
+
     def from_below(
-        self, level: Level, values: Float[Tensor, "rows *features"], fill: float = 0.0
+        self, level: Level, values: Float[Tensor, "rows *features"]
     ) -> Float[Tensor, "items *features"]:
-        """Values of the answers below, item by item; `fill` where an item is a leaf's own."""
+        """Values of the answers below, item by item; 0 where an item is a leaf's own."""
         own = level.sets.num_items
         lower = self.origin >= own
-        out = values.new_full((self.sets.num_items, *values.shape[1:]), fill)
+        out = values.new_zeros(self.sets.num_items, *values.shape[1:])
         return out.index_copy(0, index_of(lower), values[self.origin[lower] - own])
 
 
@@ -99,11 +106,7 @@ class Look:
 
     def per_copy(self) -> Float[Tensor, "rows width"]:
         """The vectors of the items of all copies."""
-        if self.copies == 1:
-            return self.vectors
-        which = self.copied(torch.arange(len(self.sets), device=self.sets.sizes.device))
-        rows = ragged_arange(self.sets.offsets[:-1][which], self.sets.sizes[which])
-        return self.vectors.index_select(0, rows)
+        return self.sets.repeated(self.vectors, self.copies)
 
     def copied(self, values: Tensor) -> Tensor:
         """Values per set, for every copy."""
@@ -126,10 +129,12 @@ def add_by_root(
     level: Level,
     values: Float[Tensor, "items"],
     owner: Int[Tensor, "items"],
-    before: Float[Tensor, "roots"] | None,
+    below: Any,
+    name: str = "log_prob",
 ) -> Float[Tensor, "roots"]:
-    """Values of items (each in a node) added up over each root, on top of those below."""
+    """Values of items (each in a node) added up over each root, on top of what is below."""
     total = values.new_zeros(len(level.roots)).index_add(0, level.example[owner], values)
+    before = getattr(below, name, None)
     return total if before is None else before + total
 
 
@@ -157,14 +162,12 @@ class Chosen:
         target: Sequences | None,
     ) -> Chosen:
         """An answer made step by step; the steps count as draws, or with a target by likelihood."""
-        owner = torch.arange(len(answer), device=log_prob.device)
-        if target is not None:
-            before = None if below is None else below.log_prob
-            return cls(level.roots, answer, log_prob=add_by_root(level, log_prob, owner, before))
-        if level.seeds is None:
+        if target is None and level.seeds is None:
             return cls(level.roots, answer)
-        before = None if below is None else below.draw_log_prob
-        return cls(level.roots, answer, add_by_root(level, log_prob, owner, before))
+        name = "draw_log_prob" if target is None else "log_prob"
+        owner = torch.arange(len(answer), device=log_prob.device)
+        total = add_by_root(level, log_prob, owner, below, name)
+        return cls(level.roots, answer, **{name: total})
 
     @property
     def solution(self) -> Sequences:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from diconet.core.model import Part
 from diconet.core.noise import mix, uniform
 from diconet.core.segments import index_of, segment_argmax, segment_max, segment_sort
 from diconet.core.sets import SetBatch, standardise
@@ -19,7 +20,7 @@ _WIDTHS = (-2.5, 1.0)
 """The place is never drawn from less or more than this, on a log scale: it must find back."""
 
 
-class LineSplit(nn.Module):
+class LineSplit(Part):
     """Cuts each set across a learned direction, at a learned place, in units of its spread.
 
     With seeds, the place is drawn from a logistic distribution whose width is learned as well: one
@@ -36,7 +37,6 @@ class LineSplit(nn.Module):
         super().__init__()
         if not 0 <= share <= 0.5:
             raise ValueError(f"share must be from 0 to 0.5; got {share}.")
-        self.config = {"num_features": num_features, "ordered": ordered, "share": share}
         self.ordered, self.share = ordered, share
         self.direction = nn.Parameter(torch.randn(num_features, dtype=torch.float64))
         self.place = nn.Parameter(torch.randn((), dtype=torch.float64))

@@ -13,17 +13,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from diconet.core.model import Part
 from diconet.nets.near import NearGraph
 
 
-class NeighbourNet(nn.Module):
+class NeighbourNet(Part):
     """Edge features in, one number per edge out, the same for both directions."""
 
     def __init__(self, num_features: int, width: int = 48, num_layers: int = 8) -> None:
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1; got {num_layers}.")
-        self.config = {"num_features": num_features, "width": width, "num_layers": num_layers}
         self.enter = nn.Linear(num_features, width)
         self.gather = nn.Linear(width, width)
         self.layers = nn.ModuleList(_Layer(width) for _ in range(num_layers))

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.host import count
+from diconet.core.model import Part
 from diconet.core.noise import gumbel, mix
 from diconet.core.segments import (
     segment_argmax,
@@ -43,7 +44,7 @@ _SUMMARY = 6
 """Numbers of a candidate that do not depend on how many features the items have."""
 
 
-class OneCutSplit(nn.Module):
+class OneCutSplit(Part):
     """Cuts each set at one place along one direction.
 
     Directions are the features themselves, random ones, random orders and, on a graph, random
@@ -64,12 +65,8 @@ class OneCutSplit(nn.Module):
         if directions < 1:
             raise ValueError(f"directions must be at least 1; got {directions}.")
         encoder = {**encoder, "num_layers": min(encoder.get("num_layers", 2), 2), "noise": 0}
-        encoder.pop("extra", None)
         self.encoder = SetEncoder(**encoder)
-        self.config = {**self.encoder.config, "directions": directions}
-        self.config["along"] = self.along = None if along is None else list(along)
-        self.config.pop("extra")
-        self.directions = directions
+        self.directions, self.along = directions, None if along is None else list(along)
         width, features = self.encoder.width, self.encoder.inputs.num_features
         per_candidate = _SUMMARY + 4 * features
         self.judge = nn.Linear(per_candidate, 2 * width)

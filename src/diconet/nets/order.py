@@ -10,18 +10,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
+from diconet.core.model import Part
 from diconet.core.noise import gumbel, mix, uniform
 from diconet.core.segments import index_of, inverse, offsets_of, owner_of, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.nets.encoder import SetEncoder
-from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, add_by_root
+from diconet.nets.handed import HAND_FEATURES, Chosen, Handed
 
 _STEEPEST = 10.0
 """Keys within a node are drawn with at most this far from their mean; beyond, chance is nil."""
 
 
-class OrderMerge(nn.Module):
+class OrderMerge(Part):
     """Puts the heads of two ordered halves against each other until one half is used up.
 
     Every item of a node gets a key from the node's set; of two heads a and b, a comes first with
@@ -32,31 +33,20 @@ class OrderMerge(nn.Module):
 
     def __init__(self, **encoder: Any) -> None:
         super().__init__()
-        encoder.pop("extra", None)
         self.encoder = SetEncoder(extra=HAND_FEATURES, **encoder)
-        self.config = self.encoder.config
         self.head = nn.Linear(self.encoder.width, 1)
 
     def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
-        handed = Handed.of(level, None if below is None else below.sets)
+        handed = Handed.of(level, below)
         node = handed.sets
         key = self.head(self.encoder(node, handed.seeds, handed.signals(torch.float32))).squeeze(1)
         if target is not None:
-            rank = node.index.new_empty(level.roots.num_items)
-            rank[target.rows(level.roots)] = torch.arange(len(rank), device=rank.device)
-            order = segment_sort(rank[node.index], node.owner)
+            order = handed.in_order_of(target, level)
         else:
             order = segment_sort(_times(handed, key.detach()), node.owner)
-        log_prob = _order_log_prob(handed, key, order)
+        log_prob = node.sum(_order_log_prob(handed, key, order))
         answer = node.select(order, node.sizes)
-        if target is not None:
-            before = None if below is None else below.log_prob
-            total = add_by_root(level, log_prob, node.owner, before)
-            return Chosen(level.roots, answer, log_prob=total)
-        if handed.seeds is None:
-            return Chosen(level.roots, answer)
-        before = None if below is None else below.draw_log_prob
-        return Chosen(level.roots, answer, add_by_root(level, log_prob, node.owner, before))
+        return Chosen.by_steps(level, below, answer, log_prob, target)
 
 
 def _times(handed: Handed, key: Float[Tensor, "items"]) -> Float[Tensor, "items"]:

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from diconet.core.model import Part
 from diconet.core.segments import offsets_of, ragged_arange
 from diconet.core.sets import SetBatch
 
@@ -57,7 +58,7 @@ class Pairs:
         return total.index_add(0, self.one, values).index_add(0, self.other, values)
 
 
-class PairNet(nn.Module):
+class PairNet(Part):
     """Node and edge features in turn: nodes sum over edges, edges look at their two nodes.
 
     V <- rho(V, sum A V), A <- phi(V, V', A), with phi symmetric and not negative. That phi also
@@ -70,12 +71,6 @@ class PairNet(nn.Module):
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1; got {num_layers}.")
-        self.config = {
-            "node_inputs": node_inputs,
-            "edge_inputs": edge_inputs,
-            "width": width,
-            "num_layers": num_layers,
-        }
         self.nodes_in = nn.Linear(node_inputs, width)
         self.edges_in = nn.Linear(edge_inputs, width)
         self.layers = nn.ModuleList(_PairLayer(width) for _ in range(num_layers))

@@ -11,19 +11,19 @@ from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
 from diconet.core.host import count
-from diconet.core.noise import gumbel, mix
-from diconet.core.segments import offsets_of, segment_sort
-from diconet.core.sets import SetBatch
+from diconet.core.model import Part
+from diconet.core.noise import gumbels, mix
+from diconet.core.segments import offsets_of
 from diconet.core.tree import Level
 from diconet.nets.encoder import SetEncoder
 from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look
-from diconet.nets.judge import Ask, PairJudge
+from diconet.nets.pick import Ask, PairJudge
 
 _RANK = 8
 """Numbers by which the first item of a path and one that may be next are compared."""
 
 
-class PathMerge(nn.Module):
+class PathMerge(Part):
     """Points to the next item of a path, step by step: at a leaf to any item that is left, above to
     either end of what is left of either half.
 
@@ -33,18 +33,16 @@ class PathMerge(nn.Module):
 
     def __init__(self, **encoder: Any) -> None:
         super().__init__()
-        encoder.pop("extra", None)
         self.encoder = SetEncoder(extra=HAND_FEATURES, **encoder)
-        self.config = self.encoder.config
         width = self.encoder.width
         self.judge = PairJudge(self.encoder)
         self.opening = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
         self.ends = nn.Linear(width, 2 * _RANK, bias=False)
 
     def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
-        handed = Handed.of(level, None if below is None else below.sets)
+        handed = Handed.of(level, below)
         node = handed.sets
-        wanted = None if target is None else _wanted(level, node, target)
+        wanted = None if target is None else handed.in_order_of(target, level)
         look = handed.looked_at(level, self.encoder)
         ask = self.judge(node, look, whole=len(level.inner) == 0)
         order, log_prob = self._walk(handed, look, wanted, ask)
@@ -95,9 +93,8 @@ class PathMerge(nn.Module):
             return ((rows == goal[:, None]) & torch.isfinite(chances)).long().argmax(1)
         if handed.seeds is None:
             return chances.argmax(1)
-        slots = torch.arange(chances.shape[1], device=rows.device)
-        seeds = mix(handed.seeds[alive], step)[:, None].expand(-1, len(slots))
-        return (chances.detach() + gumbel(mix(seeds, slots.expand_as(seeds)))).argmax(1)
+        noise = gumbels(mix(handed.seeds[alive], step), chances.shape[1])
+        return (chances.detach() + noise).argmax(1)
 
 
 class _Front:
@@ -143,10 +140,3 @@ class _Front:
         side = slot % 2
         self.low[inner, side] += (slot < 2).long()
         self.high[inner, side] -= (slot >= 2).long()
-
-
-def _wanted(level: Level, node: SetBatch, target: Sequences) -> Int[Tensor, "items"]:
-    """The rows of every node in the target's order."""
-    rank = node.index.new_empty(level.roots.num_items)
-    rank[target.rows(level.roots)] = torch.arange(len(rank), device=rank.device)
-    return segment_sort(rank[node.index], node.owner)

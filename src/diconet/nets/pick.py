@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,12 +12,89 @@ from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
 from diconet.core.host import count
-from diconet.core.noise import gumbel, mix
-from diconet.core.sets import SetBatch
+from diconet.core.model import Part
+from diconet.core.noise import gumbels, mix
+from diconet.core.sets import SetBatch, standardise
 from diconet.core.tree import Cut, Level
 from diconet.nets.encoder import SetEncoder
 from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look
-from diconet.nets.judge import PairJudge
+
+_MOST_PAIRS = 2**21
+"""Sets with more pairs of items than this are judged pair by pair when asked, to save memory."""
+
+_FEWEST_SLOTS = 4
+"""A table has room for this many items of a set at least; a path has up to 4 ways to go."""
+
+Ask = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Scores from a row of each of some nodes to several rows: (nodes, row, rows) -> scores."""
+
+
+class PairJudge(nn.Module):
+    """Judges a pair by the vectors of its items, what lies between them and the edge they have."""
+
+    def __init__(self, encoder: SetEncoder) -> None:
+        super().__init__()
+        width, inputs = encoder.width, encoder.inputs
+        self.towards = nn.Linear(width, width)
+        self.origin = nn.Linear(width, width, bias=False)
+        self.between = nn.Linear(2 * inputs.num_features + 1, width, bias=False)
+        edges = inputs.edge_features
+        unit = torch.tensor([1.0, *(inputs.edge_scale or [1.0] * (edges or 0))])
+        self.register_buffer("edge_unit", unit, persistent=False)
+        self.joint = None if edges is None else nn.Linear(edges + 1, width, bias=False)
+        self.head = nn.Linear(width, 1, bias=False)
+
+    def forward(self, node: SetBatch, look: Look, *, whole: bool) -> Ask:
+        """What scores the pairs of all nodes; a table if they are small and asked as a whole."""
+        sets = look.sets
+        pairs = sets.num_items * count(sets.sizes.max()) if len(sets) else 0
+        if not whole or not 0 < pairs <= _MOST_PAIRS:
+            each = _Pairs(self, node, look.per_copy())
+            return lambda nodes, row, rows: each(row[:, None].expand_as(rows), rows)
+        slots = torch.arange(max(count(sets.sizes.max()), _FEWEST_SLOTS), device=sets.index.device)
+        first = sets.offsets[:-1]
+        to = (first[sets.owner][:, None] + slots).clamp(max=sets.num_items - 1)
+        row = torch.arange(sets.num_items, device=slots.device)[:, None].expand_as(to)
+        table = _Pairs(self, sets, look.vectors)(row, to)
+        back = look.copied(first) - node.offsets[:-1]  # from a copy's row to that of its set
+        return lambda nodes, row, rows: table.index_select(0, row + back[nodes])[:, : rows.shape[1]]
+
+
+class _Pairs:
+    """The judge at work on one batch of sets."""
+
+    def __init__(
+        self, judge: PairJudge, sets: SetBatch, vectors: Float[Tensor, "items width"]
+    ) -> None:
+        self._judge, self._sets = judge, sets
+        self._to, self._from = judge.towards(vectors), judge.origin(vectors)
+        self._points = standardise(sets)[0].to(vectors.dtype)
+        if judge.joint is not None and sets.relations is not None:
+            ends = sets.relations.rows(sets.offsets)
+            self._edge, self._by_edge = torch.sort(ends[0] * sets.num_items + ends[1])
+
+    def __call__(self, row: Int[Tensor, "*pairs"], to: Int[Tensor, "*pairs"]) -> Tensor:
+        gap = self._points[to] - self._points[row]
+        far = gap.square().sum(-1, keepdim=True).add(1e-12).sqrt()
+        between = self._judge.between(torch.cat([gap, gap.abs(), far], -1))
+        total = self._to[to] + self._from[row] + between
+        if self._judge.joint is not None and self._sets.relations is not None:
+            edges = self._edges(row, to).to(total.dtype) / self._judge.get_buffer("edge_unit")
+            total = total + self._judge.joint(edges)
+        scores: Tensor = self._judge.head(F.relu(total)).squeeze(-1)
+        return scores
+
+    def _edges(self, row: Int[Tensor, "*pairs"], to: Int[Tensor, "*pairs"]) -> Tensor:
+        """The features of the edge of each pair and a one; zeros where there is none."""
+        assert self._sets.relations is not None
+        features = self._sets.relations.features
+        known = torch.cat([features.new_ones(len(features), 1), features], 1)
+        if not len(known):
+            return known.new_zeros(*row.shape, known.shape[1])
+        key = row * self._sets.num_items + to
+        place = torch.searchsorted(self._edge, key).clamp(max=len(known) - 1)
+        return known[self._by_edge[place]] * (self._edge[place] == key)[..., None]
+
 
 _RANK = 8
 """Numbers by which what was picked so far and an item that may be next are compared."""
@@ -97,27 +175,23 @@ def _next(
         right[:, -1] = ~right.any(1)
         drawn = drawn.masked_fill(~right, -torch.inf)
     if seeds is not None:
-        slots = torch.arange(drawn.shape[1], device=rows.device)
-        each = mix(seeds, step)[:, None].expand(-1, len(slots))
-        drawn = drawn + gumbel(mix(each, slots.expand_as(each)))
+        drawn = drawn + gumbels(mix(seeds, step), drawn.shape[1])
     pick = drawn.argmax(1)
     if member is not None:
         return pick, torch.logsumexp(chances.masked_fill(~right, -torch.inf), 1)
     return pick, chances.gather(1, pick[:, None]).squeeze(1)
 
 
-class PickMerge(nn.Module):
+class PickMerge(Part):
     """A subset of what a node's halves handed up, picked item by item."""
 
     def __init__(self, **encoder: Any) -> None:
         super().__init__()
-        encoder.pop("extra", None)
         self.encoder = SetEncoder(extra=HAND_FEATURES, **encoder)
-        self.config = self.encoder.config
         self.picker = Picker(self.encoder)
 
     def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
-        handed = Handed.of(level, None if below is None else below.sets)
+        handed = Handed.of(level, below)
         member = None if target is None else target.mask(level.roots)[handed.sets.index]
         look = handed.looked_at(level, self.encoder)
         picked, log_prob = self.picker(handed.sets, look, handed.seeds, member)
@@ -125,7 +199,7 @@ class PickMerge(nn.Module):
         return Chosen.by_steps(level, below, answer, log_prob, target)
 
 
-class PickSplit(nn.Module):
+class PickSplit(Part):
     """A cut whose second side is picked item by item, for loads and conflicts."""
 
     general = True
@@ -133,11 +207,7 @@ class PickSplit(nn.Module):
 
     def __init__(self, **encoder: Any) -> None:
         super().__init__()
-        encoder.pop("extra", None)
         self.encoder = SetEncoder(**encoder)
-        self.config = {
-            name: value for name, value in self.encoder.config.items() if name != "extra"
-        }
         self.picker = Picker(self.encoder)
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:

@@ -18,10 +18,11 @@ from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
 from diconet.core.host import numbers
+from diconet.core.model import Part
 from diconet.core.segments import index_of, ragged_arange
 from diconet.core.sets import SetBatch, standardise
 from diconet.core.tree import Level
-from diconet.nets.compare import counted
+from diconet.nets.forms import counted
 
 _NEVER = -1e5
 """Stands for the logarithm of 0."""
@@ -54,7 +55,7 @@ class Runs:
         return Sequences(ragged_arange(first, sizes), sizes)
 
 
-class RuleMerge(nn.Module):
+class RuleMerge(Part):
     """Joins the channels of two halves by learned rules; the root's first channel is the answer.
 
     Given is that there are `num_channels` of them, that a leaf's item is the run of each, and that
@@ -65,11 +66,6 @@ class RuleMerge(nn.Module):
 
     def __init__(self, num_channels: int = 4, num_tables: int = 1, sharpness: float = 3.0) -> None:
         super().__init__()
-        self.config = {
-            "num_channels": num_channels,
-            "num_tables": num_tables,
-            "sharpness": sharpness,
-        }
         self.num_channels, self.sharpness = num_channels, sharpness
         some = num_channels + 1
         self.rules = nn.Parameter(torch.randn(num_tables, num_channels, some, some))

@@ -7,10 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diconet.core.noise import mix, uniform
-from diconet.core.relations import Relations
 from diconet.core.segments import segment_sort, segment_sum
 from diconet.core.sets import SetBatch
-from diconet.nets.near import NearGraph
 
 _SMOOTHINGS = 12
 """Random numbers averaged over neighbours this often tell the ends of a graph apart."""
@@ -79,28 +77,3 @@ def normals(seeds: Int[Tensor, "rows"], many: int) -> Float[Tensor, "rows many"]
     length = [(-2 * uniform(mix(one, 1)).log()).sqrt() for one in each]
     turn = [torch.cos(2 * torch.pi * uniform(mix(one, 2))) for one in each]
     return torch.stack([a * b for a, b in zip(length, turn, strict=True)], 1)
-
-
-def near_features(num_features: int) -> int:
-    """Numbers per edge between neighbours: the way there, its length in two units, and its rank."""
-    return num_features + 3
-
-
-def near_relations(sets: SetBatch, many: int, unit: Float[Tensor, "features"]) -> Relations:
-    """Edges from the nearest neighbours of every item to it, each with `near_features` numbers."""
-    usual = sets.with_items((sets.items / unit).to(sets.items.dtype))
-    graph = NearGraph.of(usual, many)
-    rows = torch.arange(sets.num_items, device=sets.index.device)
-    target = rows[:, None].expand_as(graph.neighbour)
-    source = graph.neighbour
-    gap = usual.items[source] - usual.items[:, None]
-    far = gap.square().sum(2).sqrt()
-    reach = far.mean(1, keepdim=True).clamp(min=1e-9)
-    rank = torch.arange(many, device=rows.device).expand_as(far) / many
-    numbers = [gap / reach[..., None], (far / reach)[..., None], far[..., None], rank[..., None]]
-    features = torch.cat([one.to(far.dtype) for one in numbers], 2).clamp(-4, 4)
-    keep = graph.present
-    sizes = sets.sum(keep.sum(1).to(far.dtype)).round().long()
-    start = sets.offsets[:-1][sets.owner][:, None]
-    places = ((source - start)[keep], (target - start)[keep])
-    return Relations(*places, features[keep], sizes)

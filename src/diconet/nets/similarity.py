@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from diconet.core.model import Part
 from diconet.core.sets import SetBatch
 from diconet.nets.padding import padded_rows, similar_sizes
 
@@ -49,14 +50,13 @@ class SimilarityLayer(nn.Module):
         return centred * torch.rsqrt(_mean(centred.square(), there) + 1e-5)
 
 
-class SimilarityNet(nn.Module):
+class SimilarityNet(Part):
     """One score for every item of a set, whatever its size; the cost grows with its square."""
 
     def __init__(self, num_inputs: int, width: int = 32, num_layers: int = 5) -> None:
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1; got {num_layers}.")
-        self.config = {"num_inputs": num_inputs, "width": width, "num_layers": num_layers}
         self.layers = nn.ModuleList(
             SimilarityLayer(width if r else num_inputs, width) for r in range(num_layers)
         )

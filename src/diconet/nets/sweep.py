@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from diconet.core.model import Part
 from diconet.core.noise import gumbel, mix
 from diconet.core.segments import (
     index_of,
@@ -52,7 +53,7 @@ _UNTRAINED_COST_WEIGHT = 50.0
 """How strongly an untrained split prefers cuts that cost little, per unit of log cost."""
 
 
-class SweepSplit(nn.Module):
+class SweepSplit(Part):
     """Chooses one cut per set, and how the set's budget of leaves is shared between its sides.
 
     The first number of a set's context is its budget: the leaves it may still become. `share` says
@@ -77,12 +78,6 @@ class SweepSplit(nn.Module):
         for name, value in {"max_positions": max_positions, "max_points": max_points}.items():
             if value < 2:
                 raise ValueError(f"{name} must be at least 2; got {value}.")
-        self.config = {
-            "width": width,
-            "share": share,
-            "max_positions": max_positions,
-            "max_points": max_points,
-        }
         self.share = share
         self.max_points = max_points
         self.max_positions = max_positions

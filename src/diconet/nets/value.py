@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.answers import Values
-from diconet.core.noise import gumbel, mix, uniform
+from diconet.core.model import Part
+from diconet.core.noise import gumbels, mix
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.nets.encoder import SetEncoder, segment_peak
 from diconet.nets.handed import HAND_FEATURES, Handed
+from diconet.nets.signals import normals
 
 _USUAL_SIZE = 32
 """Sums over a set are given as means times the size over this."""
@@ -32,7 +34,7 @@ class Embedded:
     log_prob: Float[Tensor, "roots"] | None = None
 
 
-class ValueMerge(nn.Module):
+class ValueMerge(Part):
     """A number or label per set, or per item: from the node's set and its halves' vectors.
 
     A number (`num_labels` None) is drawn from a normal distribution around the one it reads off,
@@ -51,17 +53,8 @@ class ValueMerge(nn.Module):
     ) -> None:
         super().__init__()
         width = encoder.get("width", 32)
-        encoder.pop("extra", None)
         extra = HAND_FEATURES + (width if per_item else 0)
         self.encoder = SetEncoder(extra=extra, **encoder)
-        self.config = {
-            **self.encoder.config,
-            "num_labels": num_labels,
-            "per_item": per_item,
-            "target_scale": target_scale,
-            "target_centre": target_centre,
-            "target_power": target_power,
-        }
         self.num_labels, self.per_item = num_labels, per_item
         self.scale, self.centre, self.power = target_scale, target_centre, target_power
         if not per_item:
@@ -73,7 +66,7 @@ class ValueMerge(nn.Module):
         self.read = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out))
 
     def forward(self, level: Level, below: Embedded | None, target: Values | None) -> Embedded:
-        handed = Handed.of(level, None if below is None else below.sets)
+        handed = Handed.of(level, below)
         if self.per_item:
             vectors = self._item_vectors(level, handed, below)
         else:
@@ -145,7 +138,7 @@ class ValueMerge(nn.Module):
         middle, spread = reading[:, 0], reading[:, 1].clamp(-4, 1).exp()
         drawn = middle.detach()
         if seeds is not None and target is None:
-            drawn = drawn + spread.detach() * _normal(seeds)
+            drawn = drawn + spread.detach() * normals(seeds, 1)[:, 0]
         values = (drawn * self.scale + self.centre) * unit
         if target is not None:
             wanted = ((target.values / unit - self.centre) / self.scale).to(middle.dtype)
@@ -162,9 +155,7 @@ def _label(
     chances = F.log_softmax(reading, 1)
     drawn = chances.detach()
     if seeds is not None:
-        slots = torch.arange(chances.shape[1], device=seeds.device)
-        each = seeds[:, None].expand(-1, len(slots))
-        drawn = drawn + gumbel(mix(each, slots.expand_as(each)))
+        drawn = drawn + gumbels(seeds, chances.shape[1])
     values = drawn.argmax(1)
     scored = values if target is None else target.values.long()
     return values, chances.gather(1, scored[:, None]).squeeze(1)
@@ -172,9 +163,3 @@ def _label(
 
 def _seeds(seeds: Int[Tensor, "sets"], roots: SetBatch, per_item: bool) -> Int[Tensor, "rows"]:
     return mix(seeds[roots.owner], roots.position) if per_item else mix(seeds, 1)
-
-
-def _normal(seeds: Int[Tensor, "rows"]) -> Float[Tensor, "rows"]:
-    """One standard normal number per seed (Box and Muller)."""
-    angle = 2 * torch.pi * uniform(mix(seeds, 1))
-    return (-2 * uniform(mix(seeds, 2)).log()).sqrt() * angle.cos()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from diconet.plot.canvas import COLOURS, new_figure, save
+from diconet.plot.levels import COLOURS, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

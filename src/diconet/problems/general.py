@@ -19,11 +19,10 @@ from diconet.learn.config import TrainConfig
 from diconet.learn.diagnose import diagnose, other_divisions
 from diconet.learn.loop import train
 from diconet.nets.default import network_for
-from diconet.problems.inputs import check_seed, tree_seeds
+from diconet.problems.inputs import check_seed, instances_of, look_at, sets_of, tree_seeds
 from diconet.problems.networks import as_network
 from diconet.problems.problem import Instances, Problem, Show
 from diconet.problems.solution import Model, Solution, labels_of
-from diconet.problems.task_inputs import instances_of, look_at, sets_of
 from diconet.problems.task_solution import TaskSolution
 
 _CHEAP = TrainConfig.max_size
@@ -190,9 +189,7 @@ class TaskSettings:
         depth: How many cuts deep trees are.
         split: A coin for every item ("coins"), one place along one direction ("cut"), or one side
             picked item by item ("picks").
-        rounds: Looks at a set per decision.
         noise: Random channels that tell items apart that are alike.
-        near: Nearest neighbours that an item sees where the task has no edges.
         width: Channels of a layer.
         num_layers: Layers.
         train: How it is trained.
@@ -200,9 +197,7 @@ class TaskSettings:
 
     depth: int | None = None
     split: Literal["coins", "cut", "picks"] | None = None
-    rounds: int | None = None
     noise: int | None = None
-    near: int | None = None
     width: int | None = None
     num_layers: int | None = None
     train: TrainConfig = field(default_factory=TrainConfig)

@@ -148,6 +148,12 @@ class Problem:
 
     # What lies beside it.
 
+    def module(self, name: str, has: str) -> Any:
+        """The module of this name in the problem's own package; None if none has such a thing."""
+        path = f"{self.package}.{name}"
+        found = import_module(path) if self.package and find_spec(path) else None
+        return found if hasattr(found, has) else None
+
     def folder(self, kind: str) -> Traversable | None:
         """The folder of presets or weights, if there is one."""
         if self.package is None:
@@ -242,9 +248,14 @@ class Problem:
         return fresh_instances(self, size, num_sets, seed)
 
     def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
-        """How good solutions are, by the names of the metrics; means over all instances."""
+        """How good solutions are, by the names of the metrics; means over all instances.
+
+        By the problem's own module `measure`, if it has one; else by the task's reward.
+        """
         from diconet.problems.general import grade_by_reward
 
+        if own := self.module("measure", "grade"):
+            return dict(own.grade(instances, solutions))
         return grade_by_reward(self, instances, solutions)
 
     def evaluate(
@@ -271,7 +282,7 @@ class Problem:
 
         `settings` are those it was trained with, for problems whose settings choose the data.
         """
-        if type(self).grade is Problem.grade:  # it compares divisions, which one line cannot show
+        if type(self) is Problem:  # it compares divisions, which one line cannot show
             from diconet.problems.general import reward_in_words
 
             return reward_in_words(self, model, settings, num_sets)
@@ -286,21 +297,22 @@ class Problem:
 
         Else no, random, median and learned division of the default network on fresh inputs.
         """
-        if self.package is not None and find_spec(f"{self.package}.ablate") is not None:
-            found: list[Record] = import_module(f"{self.package}.ablate").ablate(**how)
-            return found
         from diconet.problems.general import ablate_task
 
-        return ablate_task(self, **how)
+        own = self.module("ablate", "ablate")
+        return list(own.ablate(**how)) if own else ablate_task(self, **how)
 
     # Learning.
 
     @cached_property
     def recipe(self) -> Any:
-        """How networks are trained: `Settings`, `train_model`; with a table, `reproduce` too."""
+        """How networks are trained: `Settings`, `train_model`; with a table, `reproduce` too.
+
+        The problem's own module `recipe`, if it has one.
+        """
         from diconet.problems.general import TaskRecipe
 
-        return TaskRecipe(self)
+        return self.module("recipe", "train_model") or TaskRecipe(self)
 
     # Pictures, demo and page.
 
@@ -314,7 +326,8 @@ class Problem:
         """An instance to show, and what its answer is compared with."""
         from diconet.problems.general import demo_of
 
-        return demo_of(self, rng, scale)
+        own = self.module("measure", "show")
+        return own.show(rng, scale) if own else demo_of(self, rng, scale)
 
     @property
     def page(self) -> Page | None:
@@ -330,12 +343,7 @@ class Problem:
         return {"points": points_for_page(self, n, seed)}
 
     def page_solve(
-        self,
-        points: np.ndarray,
-        *,
-        division: Division = "learned",
-        model: Model = None,
-        **fields: float,
+        self, points: np.ndarray, division: Division, model: Model, **fields: float
     ) -> Solution:
         """The answer to points that somebody clicked, by a network or by another division."""
         instances = Instances(["page"], [points])

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diconet.plot.canvas import FAINT, INK, draw_parts, line_width, point_size
-from diconet.plot.levels import planar
+from diconet.plot.levels import FAINT, INK, draw_parts, line_width, planar, point_size
 from diconet.plot.stages import LEFT, Stage
 from diconet.problems.solution import Solution, numbered
 

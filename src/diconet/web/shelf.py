@@ -59,7 +59,7 @@ class Shelf:
         page.check(len(array), division)
         model = self._network(problem, network)
         given = page.read(fields)
-        return _plain(problem.page_solve(array, division=division, model=model, **given))
+        return _plain(problem.page_solve(array, division, model, **given))
 
     def find(self, name: str) -> tuple[Problem, Page]:
         """A problem and what the page says of it."""

@@ -18,10 +18,9 @@ from diconet.core.coin import RandomSplit
 from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
 from diconet.problems.algorithms.certificates import PROOFS
-from diconet.problems.algorithms.inputs import TEST_KINDS
 from diconet.problems.algorithms.measure import divided_by
 from diconet.problems.algorithms.recipe import COUNTS, built, middle
-from diconet.problems.algorithms.tasks import TASKS
+from diconet.problems.algorithms.tasks import TASKS, TEST_KINDS
 from diconet.problems.catalog import find_problem
 from diconet.problems.networks import shipped
 from tests.problems.algorithms.textbook import textbook

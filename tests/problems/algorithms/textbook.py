@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 
 from diconet.core.model import DiCoNet
-from diconet.nets.descent import DescentSplit
-from diconet.nets.forms import Forms
+from diconet.nets.forms import DescentSplit, Forms
 from diconet.nets.rules import RuleMerge
 from diconet.problems.algorithms.networks import NETWORKS
 

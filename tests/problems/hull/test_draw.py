@@ -5,24 +5,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
-from diconet.core.noise import seeds_from
-from diconet.core.sets import SetBatch
-from diconet.core.tree import Growth, fold_levels, grow
+from diconet.core.tree import Growth
 from diconet.nets.classic import MedianSplit
-from diconet.problems.hull.draw import (
-    hull_stages,
-    save_hull_animation,
-    save_hull_levels,
-    save_hull_outputs,
-)
+from diconet.problems.hull.draw import pictures, save_animation, save_rows
 from diconet.problems.hull.solve import Hull, convex_hull
 from diconet.problems.hull.triples import TripleMerge
 from tests.tiny import hull_network
+
+
+def found(size: int, model: DiCoNet, **options: Any) -> Hull:
+    points = np.random.default_rng(0).random((size, 2))
+    return convex_hull(points, repair=False, model=model, **options)
 
 
 @pytest.fixture
@@ -30,38 +27,43 @@ def halved() -> DiCoNet:
     return DiCoNet(MedianSplit(), TripleMerge(), depth=2)
 
 
-def test_an_animation_divides_and_conquers(
-    halved: DiCoNet, tmp_path: Path, rng: torch.Generator
-) -> None:
-    sets = SetBatch.of([torch.rand(16, 2, generator=rng)])
-    path = save_hull_animation(halved, sets, tmp_path / "hull.gif")
+def test_an_animation_divides_and_conquers(halved: DiCoNet, tmp_path: Path) -> None:
+    path = save_animation(found(16, halved), tmp_path / "hull.gif")
     with Image.open(path) as image:
         assert image.n_frames == 6  # three levels down and three up
     assert [p.name for p in tmp_path.iterdir()] == ["hull.gif"]
 
 
-def test_hull_levels_are_written(halved: DiCoNet, tmp_path: Path, rng: torch.Generator) -> None:
-    sets = SetBatch.of([torch.rand(16, 2, generator=rng)])
-    path = save_hull_levels(halved, sets, tmp_path / "levels.png", title="halves")
+def test_hull_levels_are_written(halved: DiCoNet, tmp_path: Path) -> None:
+    path = found(16, halved).save_levels(tmp_path / "levels.png")
     with Image.open(path) as image:
         assert image.width > 2.5 * image.height  # three panels in a row
 
 
-def test_hulls_of_several_networks(halved: DiCoNet, tmp_path: Path, rng: torch.Generator) -> None:
-    sets = SetBatch.of([torch.rand(9, 2, generator=rng) for _ in range(3)])
+def test_hulls_of_several_networks(halved: DiCoNet, tmp_path: Path) -> None:
+    clouds = list(np.random.default_rng(0).random((3, 9, 2)))
     whole = DiCoNet(MedianSplit(), TripleMerge(), depth=0)
-    path = save_hull_outputs({"whole": whole, "halved": halved}, sets, tmp_path / "rows.png")
+    rows = {
+        name: convex_hull(clouds, repair=False, model=model)
+        for name, model in (("whole", whole), ("halved", halved))
+    }
+    path = save_rows(rows, tmp_path / "rows.png")
     with Image.open(path) as image:
         assert image.width > 1.2 * image.height  # three across, two down
 
 
-def test_every_part_has_its_hull_at_every_level(rng: torch.Generator) -> None:
+def test_all_pictures_of_a_network(tmp_path: Path) -> None:
+    paths = pictures(hull_network(), tmp_path, size=20)
+    assert len({path.name for path in paths}) == 4
+    assert all(path.stat().st_size > 1_000 for path in paths)
+
+
+def test_every_part_has_its_hull_at_every_level() -> None:
     """Also those that ended in a leaf further up."""
-    sets = SetBatch.of([torch.rand(30, 2, generator=rng, dtype=torch.float64)])
-    tree = grow(RandomSplit(), sets, Growth(leaf_size=6), seeds_from(rng, 1))
-    assert any(bool(level.is_leaf.any()) for level in tree.levels[:-1])
-    with torch.no_grad():
-        stages = hull_stages(tree, fold_levels(TripleMerge(), tree))
+    model = DiCoNet(RandomSplit(), TripleMerge(), Growth(leaf_size=6))
+    hull = found(30, model, seed=0)
+    assert len(np.unique(hull.tree[-1])) < 2 ** (len(hull.tree) - 1)
+    stages = [stage for stage in hull.stages() if stage.cycles]
     assert [stage.title for stage in stages][::-1][:2] == ["root", "level 1"]
     for stage in stages:
         assert sorted(part for part, _ in stage.cycles) == sorted(set(stage.parts.tolist()))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diconet.problems.hull.polygons import polygon_area
+from diconet.problems.hull.task import polygon_area
 
 SQUARE = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 

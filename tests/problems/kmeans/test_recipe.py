@@ -12,8 +12,7 @@ from diconet.core.weights import load
 from diconet.learn.batches import batch_at
 from diconet.learn.config import TrainConfig
 from diconet.learn.settings import preset_names, read_settings
-from diconet.nets.graph_split import GraphSplit
-from diconet.nets.softmax_labels import SoftmaxLabels
+from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.kmeans import recipe, references, table
 from diconet.problems.kmeans.problem import PROBLEM

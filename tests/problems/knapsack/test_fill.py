@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from diconet.core.model import DiCoNet, Outcome
 from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
-from diconet.learn.losses import policy_gradient
+from diconet.learn.estimators import policy_gradient
 from diconet.nets.similarity import SimilarityNet
 from diconet.problems.knapsack.fill import FillSplit, fill_inputs
 from diconet.problems.knapsack.greedy import VALUE, WEIGHT

@@ -11,13 +11,13 @@ import torch
 from diconet.core.answers import Sequences
 from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
-from diconet.nets.descent import DescentSplit
+from diconet.nets.forms import DescentSplit
 from diconet.problems.algorithms.certificates import VALUES
 from diconet.problems.general import fresh_instances
+from diconet.problems.inputs import sets_of
 from diconet.problems.networks import as_network
 from diconet.problems.problem import Instances, Problem, Show
 from diconet.problems.solution import Solution
-from diconet.problems.task_inputs import sets_of
 
 
 def grade(

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from diconet.core.model import DiCoNet
 from diconet.core.tree import Growth
-from diconet.nets.closest import ClosestMerge
-from diconet.nets.compare import ComparedMerge
-from diconet.nets.descent import DescentMerge, DescentSplit
-from diconet.nets.dominance import DominanceMerge
+from diconet.nets.closest import ClosestMerge, DominanceMerge
+from diconet.nets.forms import ComparedMerge, DescentMerge, DescentSplit
 from diconet.nets.line_split import LineSplit
 from diconet.nets.rules import RuleMerge
 

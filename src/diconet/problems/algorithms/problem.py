@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diconet.io.names import PLANE
 from diconet.io.parse import count
+from diconet.io.source import PLANE
 from diconet.problems.problem import Instances, Option, Page, Problem
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class AlgorithmProblem(Problem):
     def recipe(self) -> Any:
         from diconet.problems.algorithms.recipe import Recipe
 
-        return Recipe(self)
+        return Recipe(self.name)
 
     def pictures(self, model: Model, folder: Path) -> list[Path]:
         (solution,) = self.solve(self.fresh(_DRAWN, 1, seed=3), model=model)

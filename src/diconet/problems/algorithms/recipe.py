@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,12 @@ from diconet.learn.loop import train
 from diconet.nets.classic import MedianSplit
 from diconet.nets.line_split import LineSplit
 from diconet.nets.rules import RuleMerge
-from diconet.problems.algorithms.inputs import TRAIN_KINDS
 from diconet.problems.algorithms.measure import divided_by
 from diconet.problems.algorithms.networks import NETWORKS
-from diconet.problems.algorithms.tasks import TASKS
+from diconet.problems.algorithms.tasks import TASKS, TRAIN_KINDS
 from diconet.problems.catalog import find_problem
 from diconet.problems.networks import from_runs, shipped
-from diconet.problems.problem import Problem, Record
+from diconet.problems.problem import Record
 from diconet.problems.table import cells
 
 SHARE = 0.25
@@ -63,46 +62,33 @@ TRAINS = dict.fromkeys(TASKS, TRAIN) | {
 }
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Which algorithm is learned, and how."""
+def _settings(name: str) -> type[Any]:
+    @dataclass(frozen=True)
+    class Settings:
+        """How an algorithm is learned."""
 
-    algorithm: str = "sort"
-    train: TrainConfig = TRAIN
+        train: TrainConfig = TRAINS[name]
 
-
-def settings_for(name: str) -> type[Settings]:
-    """The settings of an algorithm, with its own defaults."""
-    parts = [
-        ("algorithm", str, field(default=name)),
-        ("train", TrainConfig, field(default=TRAINS[name])),
-    ]
-    made: type[Settings] = make_dataclass(
-        f"{name.capitalize()}Settings", parts, bases=(Settings,), frozen=True
-    )
-    made.__module__ = __name__
-    return made
+    return Settings
 
 
 class Recipe:
     """How the network of one algorithm is trained; and the table of all."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.Settings = settings_for(problem.name)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.Settings = _settings(name)
 
     def train_model(
         self,
-        settings: Settings,
+        settings: Any,
         run: Path,
         quiet: bool = False,
         device: str | torch.device | None = None,
     ) -> DiCoNet:
         """Trains a network in the folder `run`; returns it as it solves."""
-        name = settings.algorithm
-        if name not in TASKS:
-            raise ValueError(f"algorithm must be one of {', '.join(TASKS)}; got {name!r}.")
-        model = built(name, settings.train.seed)
-        task = TASKS[name](TRAIN_KINDS)
+        model = built(self.name, settings.train.seed)
+        task = TASKS[self.name](TRAIN_KINDS)
         train(model, task, settings.train, oracle=task.oracle, run=run, device=device, quiet=quiet)
         model = settled(model, task, settings.train)
         save(model, run / "weights.safetensors", half=False)
@@ -110,8 +96,8 @@ class Recipe:
 
     def train_all(self, runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
         """Trains all five, a folder of `runs` each, to be found by name."""
-        for name in TASKS:
-            self.train_model(settings_for(name)(), runs / name, quiet)
+        for recipe in map(Recipe, TASKS):
+            recipe.train_model(recipe.Settings(), runs / recipe.name, quiet)
         return from_runs({name: runs / name for name in TASKS})
 
     def reproduce(

@@ -13,11 +13,10 @@ from diconet.core.host import to_host
 from diconet.core.sets import SetBatch
 from diconet.plot.stages import LEFT, Stage
 from diconet.problems.algorithms.certificates import PROOFS, VALUES
-from diconet.problems.inputs import check_seed, tree_seeds
+from diconet.problems.inputs import check_seed, sets_of, tree_seeds
 from diconet.problems.networks import as_network
 from diconet.problems.problem import Instances, Problem
 from diconet.problems.solution import Model, Solution, labels_of
-from diconet.problems.task_inputs import sets_of
 from diconet.problems.task_solution import TaskSolution
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ are right: another answer that is as good, such as equal numbers in another orde
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -17,9 +18,59 @@ from torch import Tensor
 
 from diconet.core.answers import Sequences
 from diconet.core.host import from_host, to_host
-from diconet.core.segments import owner_of, segment_sort, segment_sum
+from diconet.core.segments import index_of, owner_of, segment_sort, segment_sum
 from diconet.core.sets import SetBatch
-from diconet.problems.algorithms.inputs import TEST_KINDS, Kind, check_kinds, drawn
+
+Kind = Literal["uniform", "normal", "clustered", "nearly sorted", "duplicates", "heavy tails"]
+
+TEST_KINDS: tuple[Kind, ...] = (
+    "uniform",
+    "clustered",
+    "nearly sorted",
+    "duplicates",
+    "heavy tails",
+)
+"""What answers are measured on, in turn."""
+
+TRAIN_KINDS: tuple[Kind, ...] = ("uniform", "normal")
+"""What networks learn from: neither heaps nor order, ties or outliers."""
+
+
+def _drawn(
+    kinds: tuple[Kind, ...], num_sets: int, set_size: int, features: int, rng: torch.Generator
+) -> SetBatch:
+    """Sets of the kinds in turn, each moved and scaled at random; equal numbers stay equal."""
+    sets = [_one(kinds[n % len(kinds)], set_size, features, rng) for n in range(num_sets)]
+    for number, items in enumerate(sets):
+        shift = torch.randn((1, features), generator=rng, dtype=torch.float64)
+        scale = 0.5 + 1.5 * torch.rand(1, generator=rng, dtype=torch.float64)
+        sets[number] = items * scale + shift
+    return SetBatch.of(sets)
+
+
+def _one(
+    kind: Kind, size: int, features: int, rng: torch.Generator
+) -> Float[Tensor, "items features"]:
+    shape = (size, features)
+    if kind == "normal":
+        return torch.randn(shape, generator=rng, dtype=torch.float64)
+    even = torch.rand(shape, generator=rng, dtype=torch.float64)
+    if kind == "clustered":
+        heaps = max(2, math.isqrt(size) // 4)
+        centre = torch.rand((heaps, features), generator=rng, dtype=torch.float64)
+        which = torch.randint(heaps, (size,), generator=rng)
+        width = 10.0 ** -torch.randint(2, 5, (heaps, 1), generator=rng).double()
+        spread = torch.randn(shape, generator=rng, dtype=torch.float64)
+        return centre[which] + width[which] * spread
+    if kind == "nearly sorted":
+        place = torch.arange(size, dtype=torch.float64)[:, None] / size
+        return place + 2 * (even - 0.5) / math.sqrt(size)
+    if kind == "duplicates":
+        return torch.floor(even * max(2, size // 8))
+    if kind == "heavy tails":
+        return torch.tan(math.pi * (even - 0.5)).clamp(-1e6, 1e6)
+    return even
+
 
 _GRID = 2.0**20
 """Numbers to be summed are multiples of one over this, so that sums of doubles are exact."""
@@ -31,51 +82,61 @@ class _Algorithm:
 
     kinds: tuple[Kind, ...] = TEST_KINDS
 
+    num_features = 1
+    answer = "subset"
     precise = True
     """Networks see the items in double precision."""
 
     def __post_init__(self) -> None:
-        check_kinds(self.kinds)
+        unknown = [kind for kind in self.kinds if kind not in get_args(Kind)]
+        if unknown or not self.kinds:
+            known = ", ".join(get_args(Kind))
+            raise ValueError(f"kinds must be some of {known}; got {self.kinds}.")
+
+    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
+        """Items of several kinds."""
+        return _drawn(self.kinds, num_sets, set_size, self.num_features, rng)
+
+    def oracle(self, sets: SetBatch) -> Sequences:
+        """The right answers."""
+        raise NotImplementedError
+
+    def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """What answers come to, in double precision; all right ones come to the same."""
+        raise NotImplementedError
+
+    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """What an answer is worth, 1 at most."""
+        return self.worth(sets, solution).float()
+
+    def right(self, sets: SetBatch, solution: Sequences) -> Bool[Tensor, "sets"]:
+        """Whether whole answers are as good as the oracle's."""
+        return self.worth(sets, solution) == self.worth(sets, self.oracle(sets))
 
 
 @dataclass(frozen=True)
 class Sort(_Algorithm):
     """Numbers in ascending order."""
 
-    num_features = 1
     answer = "order"
-
-    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Numbers of several kinds."""
-        return drawn(self.kinds, num_sets, set_size, 1, rng)
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """By a library's sort."""
         return Sequences(sets.position[segment_sort(sets.items[:, 0], sets.owner)], sets.sizes)
 
-    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+    def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
         """The share of places that hold the right number."""
-        return sets.mean(self._in_place(sets, solution).float())
-
-    def right(self, sets: SetBatch, solution: Sequences) -> Bool[Tensor, "sets"]:
-        """Whether all places hold the right number."""
-        return sets.sum(self._in_place(sets, solution).double()) == sets.sizes
-
-    def _in_place(self, sets: SetBatch, solution: Sequences) -> Bool[Tensor, "items"]:
         found, wanted = (one.rows(sets) for one in (solution, self.oracle(sets)))
-        return sets.items[found, 0] == sets.items[wanted, 0]
+        return sets.mean((sets.items[found, 0] == sets.items[wanted, 0]).double())
 
 
 @dataclass(frozen=True)
 class Select(_Algorithm):
     """The k-th smallest of numbers, counted from 1; k is given with the set."""
 
-    num_features = 1
-    answer = "subset"
-
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
         """Numbers of several kinds, and any k."""
-        sets = drawn(self.kinds, num_sets, set_size, 1, rng)
+        sets = super().sample(num_sets, set_size, rng=rng)
         k = torch.randint(1, set_size + 1, (num_sets, 1), generator=rng).double()
         return SetBatch.pack(sets.items, sets.sizes, k)
 
@@ -86,35 +147,30 @@ class Select(_Algorithm):
         k = torch.minimum(k.clamp(min=0), sets.sizes - 1)
         return Sequences(sets.position[order[sets.offsets[:-1] + k]], torch.ones_like(sets.sizes))
 
+    def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """The number itself."""
+        values = sets.items.new_full((len(sets),), -torch.inf)
+        rows = solution.rows(sets)
+        return values.index_copy(0, owner_of(solution.sizes), sets.items[rows, 0])
+
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
         """1 less the share of items between the one found and the right one."""
-        found, wanted = (self._value(sets, one) for one in (solution, self.oracle(sets)))
+        found, wanted = (self.worth(sets, one) for one in (solution, self.oracle(sets)))
         low, high = (end(found, wanted)[sets.owner] for end in (torch.minimum, torch.maximum))
         value = sets.items[:, 0]
         off = sets.sum(((value >= low) & (value < high)).float())
         return 1 - off / sets.sizes
-
-    def right(self, sets: SetBatch, solution: Sequences) -> Bool[Tensor, "sets"]:
-        """Whether the number is the right one."""
-        return self._value(sets, solution) == self._value(sets, self.oracle(sets))
-
-    def _value(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        owner = owner_of(solution.sizes)
-        values = sets.items.new_full((len(sets),), -torch.inf)
-        return values.index_copy(0, owner, sets.items[solution.rows(sets), 0])
 
 
 @dataclass(frozen=True)
 class Subarray(_Algorithm):
     """The run of a sequence of numbers, of one at least, whose sum is largest."""
 
-    num_features = 1
-    answer = "subset"
     ordered = True
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
         """Numbers of several kinds around 0, whose sums doubles hold exactly."""
-        sets = drawn(self.kinds, num_sets, set_size, 1, rng)
+        sets = super().sample(num_sets, set_size, rng=rng)
         centred = sets.items - sets.mean(sets.items)[sets.owner]
         return sets.with_items(torch.round(centred * _GRID) / _GRID)
 
@@ -129,18 +185,15 @@ class Subarray(_Algorithm):
             found.append(torch.arange(start, stop + 1, device=items.device))
         return Sequences.of(found)
 
-    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """1 less what the sum lacks, in units of the sum of all sizes."""
-        lack = self._sum(sets, self.oracle(sets)) - self._sum(sets, solution)
-        return (1 - lack / sets.sum(sets.items[:, 0].abs()).clamp(min=1e-30)).float()
-
-    def right(self, sets: SetBatch, solution: Sequences) -> Bool[Tensor, "sets"]:
-        """Whether the run has the largest sum."""
-        return self._sum(sets, solution) == self._sum(sets, self.oracle(sets))
-
-    def _sum(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+    def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """The sum of the run."""
         values = sets.items[solution.rows(sets), 0].double()
         return segment_sum(values, owner_of(solution.sizes), len(sets))
+
+    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """1 less what the sum lacks, in units of the sum of all sizes."""
+        lack = self.worth(sets, self.oracle(sets)) - self.worth(sets, solution)
+        return (1 - lack / sets.sum(sets.items[:, 0].abs()).clamp(min=1e-30)).float()
 
 
 @dataclass(frozen=True)
@@ -148,34 +201,25 @@ class Closest(_Algorithm):
     """The two points of the plane that lie closest to each other."""
 
     num_features = 2
-    answer = "subset"
-
-    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Points of several kinds."""
-        return drawn(self.kinds, num_sets, set_size, 2, rng)
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """By a k-d tree."""
         found = [_closest(to_host(items.double())) for items in sets.unpack()]
         return Sequences.of([from_host(pair, sets.items) for pair in found])
 
-    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """The smallest distance over that found."""
-        best, found = (self._square(sets, one) for one in (self.oracle(sets), solution))
-        return torch.where(found > best, best / found.clamp(min=1e-300), 1.0).sqrt().float()
-
-    def right(self, sets: SetBatch, solution: Sequences) -> Bool[Tensor, "sets"]:
-        """Whether no two are closer."""
-        return self._square(sets, solution) == self._square(sets, self.oracle(sets))
-
-    def _square(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+    def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """The square of the distance; infinite where there are no two points."""
         square = sets.items.new_full((len(sets),), torch.inf, dtype=torch.float64)
-        pairs = solution.sizes == 2
-        which = torch.arange(len(sets), device=pairs.device)[pairs]
+        which = index_of(solution.sizes == 2)
         rows = solution.take(which).rows(sets.take(which).as_roots()).reshape(-1, 2)
         points = sets.take(which).items.double()
         step = points[rows[:, 0]] - points[rows[:, 1]]
         return square.index_copy(0, which, step.square().sum(1))
+
+    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+        """The smallest distance over that found."""
+        best, found = (self.worth(sets, one) for one in (self.oracle(sets), solution))
+        return torch.where(found > best, best / found.clamp(min=1e-300), 1.0).sqrt().float()
 
 
 def _closest(points: np.ndarray) -> np.ndarray:
@@ -195,28 +239,17 @@ class Skyline(_Algorithm):
     """The points of the plane that no other beats, being lower in one coordinate or both."""
 
     num_features = 2
-    answer = "subset"
-
-    def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Points of several kinds."""
-        return drawn(self.kinds, num_sets, set_size, 2, rng)
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """By one sort, and the lowest point so far."""
-        return Sequences.of(
-            [from_host(_front(to_host(items.double())), sets.items) for items in sets.unpack()]
-        )
+        found = [_front(to_host(items.double())) for items in sets.unpack()]
+        return Sequences.of([from_host(front, sets.items) for front in found])
 
-    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
+    def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
         """Points chosen that belong, over points chosen or belonging."""
         found, wanted = (one.mask(sets) for one in (solution, self.oracle(sets)))
-        both, some = (sets.sum(x.float()) for x in (found & wanted, found | wanted))
+        both, some = (sets.sum(x.double()) for x in (found & wanted, found | wanted))
         return both / some.clamp(min=1)
-
-    def right(self, sets: SetBatch, solution: Sequences) -> Bool[Tensor, "sets"]:
-        """Whether the points chosen are those that belong."""
-        wrong = solution.mask(sets) != self.oracle(sets).mask(sets)
-        return sets.sum(wrong.double()) == 0
 
 
 def _front(points: np.ndarray) -> np.ndarray:

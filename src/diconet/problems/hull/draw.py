@@ -1,24 +1,20 @@
-"""How a network finds a hull, right or wrong: level by level, by depth, and as an animation."""
+"""The paper's figures of hulls, drawn from a network's own answers, right or wrong."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
+from diconet.core.coin import RandomSplit
 from diconet.core.files import write_whole
-from diconet.core.host import to_host
 from diconet.core.model import DiCoNet
-from diconet.core.segments import index_of
-from diconet.core.sets import SetBatch
-from diconet.core.tree import Merge, PartitionTree, fold_levels, grow
-from diconet.plot.canvas import new_figure, save
-from diconet.plot.levels import draw_stage
-from diconet.plot.stages import Stage, level_name, stable_parts
+from diconet.plot.levels import draw_stage, new_figure, save
+from diconet.plot.stages import Stage
+from diconet.problems.hull.solve import Hull, convex_hull
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,85 +22,50 @@ if TYPE_CHECKING:
 _SPLIT_MS, _MERGE_MS, _LAST_MS = 700, 1_100, 2_600
 
 
-def hull_stages(tree: PartitionTree, answers: Sequence[Any]) -> list[Stage]:
-    """The steps of a network's own tree on one set, leaves first, with its partial hulls."""
-    labels = [to_host(tree.nodes_at(depth)) for depth in range(tree.depth + 1)]
-    parts = stable_parts(labels)
-    stages = []
-    for depth in range(tree.depth, -1, -1):
-        done = [answers[depth].sets]  # and what ended in a leaf further up
-        done += [
-            answers[level.number].sets.take(index_of(level.is_leaf))
-            for level in tree.levels[:depth]
-        ]
-        cycles = [
-            (int(parts[depth][index[0]]), to_host(index))
-            for answer in done
-            for index in answer.unpack(answer.index)
-            if len(index)
-        ]
-        stages.append(Stage(level_name(depth, tree.depth), parts[depth], cycles))
-    return stages
+def pictures(model: DiCoNet, folder: Path, *, size: int = 50, seed: int = 3) -> list[Path]:
+    """The paper's figures 2 and 4: partial hulls by level, learned and random; hulls by depth.
+
+    And the learned ones once more as an animation.
+    """
+    rng = np.random.default_rng(seed)
+    points, more = rng.random((size, 2)), rng.random((90, 2))
+    few = list(rng.random((4, size // 2, 2)))
+    coins = DiCoNet(RandomSplit(), model.merge, model.growth)
+    by_depth = {
+        name: convex_hull(few, repair=False, model=DiCoNet(model.split, model.merge, depth=depth))
+        for depth, name in enumerate(("no cut", "one cut", "two cuts"))
+    }
+    learned = convex_hull(points, repair=False, model=model)
+    drawn = convex_hull(points, repair=False, model=coins, seed=seed)
+    return [
+        learned.save_levels(folder / "hull_learned_split.png"),
+        drawn.save_levels(folder / "hull_random_split.png"),
+        save_rows(by_depth, folder / "hull_by_depth.png"),
+        save_animation(convex_hull(more, repair=False, model=model), folder / "hull.gif"),
+    ]
 
 
-@torch.no_grad()
-def network_stages(model: DiCoNet, sets: SetBatch, seeds: torch.Tensor | None) -> list[Stage]:
-    """The steps by which a network finds the hull of one set, right or wrong."""
-    tree = grow(model.split, sets, model.growth, seeds)
-    return hull_stages(tree, fold_levels(cast(Merge, model.merge), tree))
-
-
-def save_hull_levels(
-    model: DiCoNet,
-    sets: SetBatch,
-    path: str | Path,
-    *,
-    title: str,
-    seeds: torch.Tensor | None = None,
-) -> Path:
-    """One panel a level, leaves first: the partition in colours and each node's partial hull."""
-    stages = network_stages(model, sets, seeds)
-    figure, axes = new_figure(len(stages))
-    for ax, stage in zip(axes, stages, strict=True):
-        draw_stage(ax, to_host(sets.items), stage)
-    figure.suptitle(title, fontsize=11)
-    return save(figure, path)
-
-
-@torch.no_grad()
-def save_hull_outputs(models: dict[str, DiCoNet], sets: SetBatch, path: str | Path) -> Path:
-    """What several networks say of the same sets: a row a network, a column a set."""
-    figure, axes = new_figure(len(models) * len(sets), size=2.4, most_across=len(sets))
+def save_rows(rows: Mapping[str, Sequence[Hull]], path: Path) -> Path:
+    """Several answers to the same sets: a row for each name, a column for each set."""
+    across = max(map(len, rows.values()))
+    figure, axes = new_figure(len(rows) * across, size=2.4, most_across=across)
     panels = iter(axes)
-    for title, model in models.items():
-        outcome = model(sets)
-        leaves = sets.unpack(outcome.tree.leaves)
-        for number, (points, corners) in enumerate(
-            zip(sets.unpack(), outcome.solution.unpack(), strict=True)
-        ):
-            stage = Stage(
-                title if number == 0 else "", to_host(leaves[number]), [(0, to_host(corners))]
-            )
-            draw_stage(next(panels), to_host(points), stage)
+    for title, hulls in rows.items():
+        for number, hull in enumerate(hulls):
+            stage = Stage("" if number else title, hull.tree[-1], [(0, hull.indices)])
+            draw_stage(next(panels), hull.points, stage)
     return save(figure, path)
 
 
-def save_hull_animation(
-    model: DiCoNet, sets: SetBatch, path: str | Path, *, seeds: torch.Tensor | None = None
-) -> Path:
-    """First the cuts from the root to the leaves, then the merges back, one frame a level."""
-    up = network_stages(model, sets, seeds)
-    down = [Stage(stage.title, stage.parts) for stage in reversed(up)]
-    frames = [(f"divide: {stage.title}", stage, _SPLIT_MS) for stage in down]
-    frames += [(f"conquer: {stage.title}", stage, _MERGE_MS) for stage in up]
-    points = to_host(sets.items.double())
-    images = [_frame(points, Stage(title, s.parts, s.cycles)) for title, s, _ in frames]
-    times = [ms for *_, ms in frames[:-1]] + [_LAST_MS]
-    path = Path(path)
+def save_animation(hull: Hull, path: Path) -> Path:
+    """First the cuts from the root to the leaves, then the merges back, one frame per level."""
+    up = [stage for stage in hull.stages() if stage.cycles]
+    frames = [(Stage(f"divide: {one.title}", one.parts), _SPLIT_MS) for one in reversed(up)]
+    frames += [(Stage(f"conquer: {one.title}", one.parts, one.cycles), _MERGE_MS) for one in up]
+    first, *others = [_frame(hull.points, stage) for stage, _ in frames]
+    times = [ms for _, ms in frames[:-1]] + [_LAST_MS]
     content = io.BytesIO()
-    images[0].save(
-        content, format="GIF", save_all=True, append_images=images[1:], duration=times, loop=0
-    )
+    first.save(content, format="GIF", save_all=True, append_images=others, duration=times, loop=0)
     write_whole(path, content.getvalue())
     return path
 

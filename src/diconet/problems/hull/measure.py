@@ -17,12 +17,12 @@ from diconet.problems.hull.task import HullTask, hull_of, metrics
 from diconet.problems.problem import Instances, Show
 
 
-def grade(clouds: Sequence[np.ndarray], solutions: Sequence[Any]) -> dict[str, float]:
+def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
     """Accuracy, area covered and vertex F1 in percent, and the share that was proved right.
 
     All of it is of what the network proposed, before any repair.
     """
-    sets = SetBatch.of([torch.from_numpy(np.asarray(cloud)) for cloud in clouds])
+    sets = SetBatch.of([torch.from_numpy(np.asarray(cloud)) for cloud in instances.data])
     found = Sequences.of([torch.from_numpy(solution.proposed) for solution in solutions])
     proved = 100 * float(
         np.mean([solution.exact and not solution.repaired for solution in solutions])
@@ -57,8 +57,9 @@ def accuracies(model: DiCoNet, tests: Mapping[int, SetBatch]) -> dict[str, float
     }
 
 
-def show(points: np.ndarray) -> Show:
+def show(rng: np.random.Generator, scale: float) -> Show:
     """One cloud for the demo."""
+    points = rng.random((max(int(200 * scale), 8), 2))
 
     def octagon() -> float:
         """The hull of the points that lie farthest in eight directions."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diconet.io.names import PLANE
-from diconet.problems.problem import Instances, Page, PageField, Problem, Show
+from diconet.io.source import PLANE
+from diconet.problems.problem import Instances, Page, PageField, Problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,33 +50,14 @@ class HullProblem(Problem):
 
         return isinstance(network.merge, PointerMerge | TripleMerge)
 
-    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
-        from diconet.problems.hull.measure import grade
-
-        return grade(instances.data, solutions)
-
-    @cached_property
-    def recipe(self) -> Any:
-        return import_module("diconet.problems.hull.recipe")
-
     def pictures(self, model: Model, folder: Path) -> list[Path]:
-        from diconet.problems.hull.recipe import pictures
+        from diconet.problems.hull.draw import pictures
         from diconet.problems.networks import as_network
 
         return pictures(as_network(self, model), folder)
 
-    def demo(self, rng: np.random.Generator, scale: float) -> Show:
-        from diconet.problems.hull.measure import show
-
-        return show(rng.random((max(int(200 * scale), 8), 2)))
-
     def page_solve(
-        self,
-        points: np.ndarray,
-        *,
-        division: Division = "learned",
-        model: Model = None,
-        **fields: float,
+        self, points: np.ndarray, division: Division, model: Model, **fields: float
     ) -> Solution:
         instances, model = Instances(["page"], [points]), self.divided(model, division)
         (solution,) = self.solve(instances, model=model, repair=bool(fields.get("repair", False)))

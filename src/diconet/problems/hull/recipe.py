@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import torch
 
-from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
-from diconet.core.noise import phase_generator, seeds_from
+from diconet.core.noise import phase_generator
 from diconet.learn.config import TrainConfig
 from diconet.learn.settings import read_settings
 from diconet.problems.hull.measure import answers_of
@@ -126,38 +125,3 @@ def _cells(
     sets = task.sample(num_sets, size, rng=phase_generator("test", seed, size))
     measured = metrics(sets, answers_of(model, sets), task.oracle(sets))
     return cells(row, f"n={size}", measured, {} if paper is None else {"accuracy": paper})
-
-
-def pictures(model: DiCoNet, folder: Path, *, size: int = 50, seed: int = 3) -> list[Path]:
-    """The paper's figures 2 and 4: partial hulls by level, learned and random; hulls by depth.
-
-    And the learned ones once more as an animation.
-    """
-    from diconet.problems.hull.draw import (
-        save_hull_animation,
-        save_hull_levels,
-        save_hull_outputs,
-    )
-
-    rng = torch.Generator().manual_seed(seed)
-    sets = HullTask().sample(1, size, rng=rng)
-    coins = DiCoNet(RandomSplit(), model.merge, model.growth)
-    return [
-        save_hull_levels(model, sets, folder / "hull_learned_split.png", title="learned split"),
-        save_hull_levels(
-            coins,
-            sets,
-            folder / "hull_random_split.png",
-            title="random split",
-            seeds=seeds_from(rng, 1),
-        ),
-        save_hull_outputs(
-            {
-                name: DiCoNet(model.split, model.merge, depth=depth)
-                for depth, name in enumerate(("no cut", "one cut", "two cuts"))
-            },
-            HullTask().sample(4, size // 2, rng=rng),
-            folder / "hull_by_depth.png",
-        ),
-        save_hull_animation(model, HullTask().sample(1, 90, rng=rng), folder / "hull.gif"),
-    ]

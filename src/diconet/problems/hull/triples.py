@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
+from diconet.core.model import Part
 from diconet.core.segments import (
     followers,
     index_of,
@@ -49,7 +50,7 @@ class Polygons:
         return Sequences.from_answer(self.sets, self.roots)
 
 
-class TripleJudge(nn.Module):
+class TripleJudge(Part):
     """Scores edges of the plane by their witnesses: positive if an edge holds against them all.
 
     A triple enters as the directions i -> j, i -> k and j -> k, and counts by learned sums of
@@ -64,7 +65,6 @@ class TripleJudge(nn.Module):
             raise ValueError(f"num_forms must be at least 1; got {num_forms}.")
         if not resolution > 0:
             raise ValueError(f"resolution must be above 0; got {resolution}.")
-        self.config = {"num_forms": num_forms, "resolution": resolution}
         start = torch.randn(4, 2, num_forms, dtype=torch.float64)
         self.forms = nn.Parameter(start / math.sqrt(8 * num_forms))
         self.resolution = resolution
@@ -92,7 +92,7 @@ def _direction(step: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
     return step / torch.where(length > 0, length, 1)
 
 
-class TripleMerge(nn.Module):
+class TripleMerge(Part):
     """Merges the hulls of two point sets in the plane, or finds that of a small set at a leaf.
 
     A point goes only where having no edge has at least probability `patience`: one kept in doubt
@@ -107,8 +107,7 @@ class TripleMerge(nn.Module):
         super().__init__()
         if not 0.5 <= patience < 1:
             raise ValueError(f"patience must be at least 0.5 and below 1; got {patience}.")
-        self.judge = TripleJudge() if judge is None else judge
-        self.config = {"judge": self.judge, "patience": patience, "epsilon": epsilon}
+        self.config["judge"] = self.judge = TripleJudge() if judge is None else judge
         self.patience = patience
         self.epsilon = epsilon
 

@@ -14,15 +14,16 @@ from diconet.problems.kmeans.references import bisecting, lloyd
 from diconet.problems.problem import Instances, Show
 
 
-def grade(solutions: Sequence[Any]) -> dict[str, float]:
+def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
     """Mean cost over that of scikit-learn's Lloyd, the best of ten starts."""
     cost = np.mean([solution.value for solution in solutions])
     bar = np.mean([solution.reference for solution in solutions])
     return {"cost / Lloyd": float(cost / bar)}
 
 
-def show(rng: np.random.Generator, each: int, k: int = 8) -> Show:
+def show(rng: np.random.Generator, scale: float) -> Show:
     """One set of clusters for the demo."""
+    k, each = 8, max(int(40 * scale), 3)
     centers = rng.random((k, 2))
     points = np.concatenate([rng.normal(c, 0.06, (each, 2)) for c in centers])
     sets = SetBatch.of([torch.from_numpy(points)], torch.tensor([[float(k)]]))

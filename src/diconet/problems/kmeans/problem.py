@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diconet.io.parse import count, existing
-from diconet.problems.problem import Instances, Option, Page, PageField, Problem, Show
+from diconet.problems.problem import Instances, Option, Page, PageField, Problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,20 +75,6 @@ class KMeansProblem(Problem):
             found.names, found.data, {"k": [max(2, round(size / _POINTS_EACH))] * num_sets}
         )
 
-    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
-        from diconet.problems.kmeans.measure import grade
-
-        return grade(solutions)
-
-    @cached_property
-    def recipe(self) -> Any:
-        return import_module("diconet.problems.kmeans.recipe")
-
-    def demo(self, rng: np.random.Generator, scale: float) -> Show:
-        from diconet.problems.kmeans.measure import show
-
-        return show(rng, max(int(40 * scale), 3))
-
     def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
         import numpy as np
 
@@ -101,12 +85,7 @@ class KMeansProblem(Problem):
         return {"points": points.clip(0.01, 0.99).round(4).tolist()}
 
     def page_solve(
-        self,
-        points: np.ndarray,
-        *,
-        division: Division = "learned",
-        model: Model = None,
-        **fields: float,
+        self, points: np.ndarray, division: Division, model: Model, **fields: float
     ) -> Solution:
         from diconet.problems.kmeans.solve import kmeans
         from diconet.problems.kmeans.undivided import undivided

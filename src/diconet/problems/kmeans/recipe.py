@@ -17,8 +17,7 @@ from diconet.learn.config import check_least
 from diconet.learn.estimators import Loss, label_loss, node_loss, tree_loss
 from diconet.learn.loop import TrainConfig, train
 from diconet.learn.settings import read_settings
-from diconet.nets.graph_split import GraphSplit
-from diconet.nets.softmax_labels import SoftmaxLabels
+from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.kmeans.exchange import ExchangeMerge
 from diconet.problems.kmeans.losses import exchange_loss

@@ -15,8 +15,7 @@ from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, PartitionTree, fold, grow
-from diconet.nets.graph_split import GraphSplit
-from diconet.nets.softmax_labels import SoftmaxLabels
+from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.problems.kmeans import references
 from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged

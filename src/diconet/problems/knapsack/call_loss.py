@@ -17,7 +17,7 @@ from diconet.core.task import Task
 from diconet.core.tree import Cut, children
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig
-from diconet.learn.losses import policy_gradient
+from diconet.learn.estimators import policy_gradient
 from diconet.problems.knapsack.greedy import worth
 
 _OFTENER = 4.0

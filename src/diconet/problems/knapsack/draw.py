@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diconet.plot.canvas import FAINT, colour_of, point_size
+from diconet.plot.levels import FAINT, colour_of, point_size
 from diconet.plot.stages import LEFT, Stage
 
 if TYPE_CHECKING:

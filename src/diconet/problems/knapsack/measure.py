@@ -24,7 +24,7 @@ def fresh(size: int, num_sets: int, seed: int) -> Instances:
     return Instances(names, data, {"capacity": sets.context[:, 0].long().tolist()})
 
 
-def grade(solutions: Sequence[Any]) -> dict[str, float]:
+def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
     """Mean of optimum over value, that of what is proven, and the shares of both that are 1."""
     values = np.array([solution.value for solution in solutions])
     best = np.array([_optimum(solution) for solution in solutions])
@@ -42,8 +42,9 @@ def _optimum(solution: Any) -> float:
     return float(values[optimum_of((values, weights, int(solution.capacity)))].sum())
 
 
-def show(rng: np.random.Generator, size: int) -> Show:
+def show(rng: np.random.Generator, scale: float) -> Show:
     """One knapsack for the demo."""
+    size = max(int(50 * scale), 8)
     values, weights = rng.integers(1, 10_000, (2, size))
     capacity = int(weights.sum()) // 4
     sets = SetBatch.of(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from diconet.io.parse import number
-from diconet.problems.problem import Instances, Option, Page, PageField, Problem, Show
+from diconet.problems.problem import Instances, Option, Page, PageField, Problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,20 +95,6 @@ class KnapsackProblem(Problem):
 
         return fresh(size, num_sets, seed)
 
-    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
-        from diconet.problems.knapsack.measure import grade
-
-        return grade(solutions)
-
-    @cached_property
-    def recipe(self) -> Any:
-        return import_module("diconet.problems.knapsack.recipe")
-
-    def demo(self, rng: np.random.Generator, scale: float) -> Show:
-        from diconet.problems.knapsack.measure import show
-
-        return show(rng, max(int(50 * scale), 8))
-
     def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
         import numpy as np
 
@@ -118,12 +102,7 @@ class KnapsackProblem(Problem):
         return {"points": points.tolist(), "capacity": round(float(points[:, 0].sum()) / 2, 3)}
 
     def page_solve(
-        self,
-        points: np.ndarray,
-        *,
-        division: Division = "learned",
-        model: Model = None,
-        **fields: float,
+        self, points: np.ndarray, division: Division, model: Model, **fields: float
     ) -> Solution:
         data = [(points[:, 1], points[:, 0])]
         model = self.divided(model, division)

@@ -12,7 +12,7 @@ from diconet.problems.tsp.references import fast_tsp_tour, nearest_neighbour_tou
 from diconet.problems.tsp.search.metric import Metric
 
 
-def grade(solutions: Sequence[Any]) -> dict[str, float]:
+def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
     """Mean length, and its ratio to fast-tsp's, which has more time the larger n is."""
     costs, ratios = [], []
     for solution in solutions:
@@ -23,8 +23,9 @@ def grade(solutions: Sequence[Any]) -> dict[str, float]:
     return {"cost": float(np.mean(costs)), "ratio": float(np.mean(ratios))}
 
 
-def show(cities: np.ndarray) -> Show:
+def show(rng: np.random.Generator, scale: float) -> Show:
     """One instance for the demo."""
+    cities = rng.random((max(int(100 * scale), 8), 2))
     length = Metric.of(cities).length
     return Show(
         Instances(["demo"], [cities]),

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diconet.io.names import LATITUDE, LONGITUDE, PLANE
 from diconet.io.parse import number, one_of
-from diconet.io.source import Source
-from diconet.problems.problem import Instances, Option, Page, Problem, Show
+from diconet.io.source import LATITUDE, LONGITUDE, PLANE, Source
+from diconet.problems.problem import Instances, Option, Page, Problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,25 +115,11 @@ class TspProblem(Problem):
 
         return isinstance(network.merge, EdgeMerge | PairMerge | LengthMerge)
 
-    def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
-        from diconet.problems.tsp.measure import grade
-
-        return grade(solutions)
-
-    @cached_property
-    def recipe(self) -> Any:
-        return import_module("diconet.problems.tsp.recipe")
-
     def pictures(self, model: Model, folder: Path) -> list[Path]:
         from diconet.problems.networks import as_network
         from diconet.problems.tsp.recipe import pictures
 
         return pictures(as_network(self, model), folder)
-
-    def demo(self, rng: np.random.Generator, scale: float) -> Show:
-        from diconet.problems.tsp.measure import show
-
-        return show(rng.random((max(int(100 * scale), 8), 2)))
 
     def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
         import numpy as np
@@ -145,12 +128,7 @@ class TspProblem(Problem):
         return {"points": points.round(4).tolist()}
 
     def page_solve(
-        self,
-        points: np.ndarray,
-        *,
-        division: Division = "learned",
-        model: Model = None,
-        **fields: float,
+        self, points: np.ndarray, division: Division, model: Model, **fields: float
     ) -> Solution:
         from diconet.core.model import DiCoNet
         from diconet.core.tree import Growth
