@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from diconet.core.host import numbers
+from diconet.core.host import numbers, on_device
 from diconet.core.segments import inverse, offsets_of, owner_of, ragged_arange, segment_argmax
 from diconet.core.sets import SetBatch
 
@@ -65,7 +65,7 @@ class Sequences:
 
     def to(self, device: torch.device | str) -> Sequences:
         """The sequences on another device."""
-        return Sequences(self.places.to(device), self.sizes.to(device))
+        return on_device(self, device)
 
     def unpack(self) -> list[Int[Tensor, "_"]]:
         """One tensor of places a set."""
@@ -112,5 +112,4 @@ class Values:
 
     def to(self, device: torch.device | str) -> Values:
         """The values on another device."""
-        sizes = None if self.sizes is None else self.sizes.to(device)
-        return Values(self.values.to(device), sizes)
+        return on_device(self, device)

@@ -11,11 +11,14 @@ import contextlib
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from dataclasses import fields, replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor
+
+Held = TypeVar("Held", bound=Any)
 
 
 def as_device(device: str | torch.device) -> torch.device:
@@ -54,6 +57,13 @@ def host_copy(nested: Any) -> Any:
     if isinstance(nested, list | tuple):
         return type(nested)(host_copy(one) for one in nested)
     return nested
+
+
+def on_device(thing: Held, device: torch.device | str) -> Held:
+    """A dataclass with its tensors, and what else of it can move, on another device."""
+    parts = {one.name: getattr(thing, one.name) for one in fields(thing)}
+    there = {name: part.to(device) for name, part in parts.items() if hasattr(part, "to")}
+    return replace(thing, **there)
 
 
 class _Move(torch.autograd.Function):

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from diconet.core.host import on_device
 from diconet.core.segments import offsets_of, owner_of, ragged_arange
 
 
@@ -149,13 +150,7 @@ class Relations:
 
     def to(self, device: torch.device | str) -> Relations:
         """The edges on another device."""
-        return Relations(
-            self.source.to(device),
-            self.target.to(device),
-            self.features.to(device),
-            self.sizes.to(device),
-            self.symmetric,
-        )
+        return on_device(self, device)
 
     def check(self, sizes: Int[Tensor, "sets"]) -> None:
         """Raises a `ValueError` unless these are edges of sets of these sizes."""

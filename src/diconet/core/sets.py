@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diconet.core.host import count, numbers
+from diconet.core.host import count, numbers, on_device
 from diconet.core.relations import Relations
 from diconet.core.segments import offsets_of, owner_of, ragged_arange, segment_sum
 
@@ -182,13 +182,7 @@ class SetBatch:
 
     def to(self, device: torch.device | str) -> SetBatch:
         """The batch on another device."""
-        return SetBatch(
-            self.items.to(device),
-            self.sizes.to(device),
-            self.context.to(device),
-            self.index.to(device),
-            None if self.relations is None else self.relations.to(device),
-        )
+        return on_device(self, device)
 
 
 def standardise(

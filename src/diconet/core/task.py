@@ -18,18 +18,15 @@ class Task(Protocol):
     @property
     def num_features(self) -> int:
         """Numbers per item."""
-        ...
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
         """Fresh inputs; the same generator state gives the same inputs."""
-        ...
 
     def reward(self, sets: SetBatch, solution: Any) -> Float[Tensor, "sets"]:
         """One number per set, higher is better.
 
         The solution is what the network's merge makes or, without a merge, the partition tree.
         """
-        ...
 
 
 @runtime_checkable
@@ -38,4 +35,3 @@ class Oracle(Protocol):
 
     def __call__(self, sets: SetBatch) -> Any:
         """The right answers."""
-        ...

@@ -49,7 +49,6 @@ class Split(Protocol):
 
     def __call__(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         """One cut for each set."""
-        ...
 
 
 @runtime_checkable
@@ -58,7 +57,6 @@ class ManyCuts(Protocol):
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
         """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
-        ...
 
 
 @runtime_checkable
@@ -71,7 +69,6 @@ class Merge(Protocol):
 
     def __call__(self, level: Level, below: Any, target: Any | None) -> Any:
         """The answers of all nodes of `level`."""
-        ...
 
 
 @dataclass(frozen=True)

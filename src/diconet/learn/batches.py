@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from diconet.core.host import on_device
 from diconet.core.noise import seeds_from, step_generator
 from diconet.core.sets import SetBatch
 from diconet.core.task import Oracle, Task
@@ -37,9 +38,7 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The batch on another device; a target that has no `to` stays where it is."""
-        move = getattr(self.target, "to", None)
-        target = self.target if move is None else move(device)
-        return replace(self, sets=self.sets.to(device), target=target, seeds=self.seeds.to(device))
+        return on_device(self, device)
 
 
 def batch_at(
@@ -60,42 +59,22 @@ def batch_at(
     return Batch(sets, target, seeds, step, step / config.steps)
 
 
-class Batches:
+def batches(
+    start: int, task: Task, oracle: Oracle | None, config: TrainConfig, group: Group | None = None
+) -> Generator[Batch, None, None]:
     """The batches of a run from a step on; the next ones are made while this one is in use.
 
-    They are made on the CPU, in a thread of their own, and moved where they are used.
+    They are made on the CPU, in a thread of their own, and moved where they are used. By the clock,
+    a run has no last step.
     """
-
-    def __init__(
-        self,
-        start: int,
-        task: Task,
-        oracle: Oracle | None,
-        config: TrainConfig,
-        group: Group | None = None,
-    ) -> None:
-        # by the clock, a run has no last step
-        last = None if config.seconds else config.steps
-        self._steps: Iterable[int] = count(start) if last is None else range(start, last)
-        self._task, self._oracle = task, oracle
-        self._config, self._group = config, group
-        self._pool = ThreadPoolExecutor(1)
-
-    def __enter__(self) -> Iterator[Batch]:
-        return self._run()
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _submit(self, step: int) -> Future[Batch]:
-        how = (self._task, self._oracle, self._config, self._group)
-        return self._pool.submit(batch_at, step, *how)
-
-    def _run(self) -> Iterator[Batch]:
-        ahead: deque[Future[Batch]] = deque()
-        for step in self._steps:
-            ahead.append(self._submit(step))
+    pool = ThreadPoolExecutor(1)
+    ahead: deque[Future[Batch]] = deque()
+    try:
+        for step in count(start) if config.seconds else range(start, config.steps):
+            ahead.append(pool.submit(batch_at, step, task, oracle, config, group))
             if len(ahead) > _AHEAD:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

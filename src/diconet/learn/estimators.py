@@ -27,7 +27,13 @@ from torch import Tensor, nn
 from diconet.core.host import number
 from diconet.core.model import DiCoNet
 from diconet.core.noise import mix
-from diconet.core.segments import index_of, place_within, segment_logsumexp, segment_sum
+from diconet.core.segments import (
+    index_of,
+    place_within,
+    segment_argmax,
+    segment_logsumexp,
+    segment_sum,
+)
 from diconet.core.sets import SetBatch
 from diconet.core.task import Task
 from diconet.core.tree import Cut, Growth, ManyCuts, PartitionTree, children, grow
@@ -282,11 +288,8 @@ def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor
     everything = SetBatch.cat(parts)
     owner = torch.cat(example)
     key = mix(seeds[owner], place_within(owner, len(tree.roots)))
-    order = torch.argsort(key)
-    order = order[torch.argsort(owner[order], stable=True)]
-    first = torch.ones_like(order, dtype=torch.bool)
-    first[1:] = owner[order][1:] != owner[order][:-1]
-    chosen = order[first]
+    chosen = segment_argmax(-key.double(), owner, len(tree.roots))
+    chosen = chosen[chosen < len(owner)]  # an example that was not cut has none
     return everything.take(chosen), torch.cat(last)[chosen]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from diconet.core.host import as_device, keep_freed_memory
 from diconet.core.model import DiCoNet
 from diconet.core.task import Oracle, Task
 from diconet.core.weights import parameters_of
-from diconet.learn.batches import Batch, Batches, batch_at
+from diconet.learn.batches import Batch, batch_at, batches
 from diconet.learn.config import Budget, TrainConfig
 from diconet.learn.estimators import Loss, paper_loss
 from diconet.learn.general import general_loss, is_general, own_oracle, usual_config
@@ -81,7 +81,7 @@ def train(
         start, spent = folder.start(model, steps.optimisers) if folder else (0, 0.0)
         start = steps.group.begin_as_first(model, steps.optimisers, start)
         loop = _Loop(steps, Budget(config, spent), folder, evaluate, stage, quiet)
-        loop.run(Batches(start, task, oracle, config, steps.group), start)
+        loop.run(batches(start, task, oracle, config, steps.group), start)
     return model.eval()
 
 
@@ -118,7 +118,7 @@ class _Loop:
     stage: str
     quiet: bool
 
-    def run(self, batches: Batches, start: int) -> None:
+    def run(self, made: Generator[Batch, None, None], start: int) -> None:
         """All steps from `start` on."""
         steps, budget = self.steps, self.budget
         hidden = self.quiet or not steps.group.is_first
@@ -127,7 +127,7 @@ class _Loop:
             return
         with (
             StopSignal() as stop,
-            batches as made,
+            contextlib.closing(made),
             ProgressBar(self.stage, budget.total, budget.used(start), hidden) as bar,
         ):
             for one in made:

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diconet.core.answers import Sequences
 from diconet.core.sets import SetBatch
 from diconet.problems.hull.task import HullTask
 
@@ -76,11 +75,10 @@ CLOUDS: dict[str, Cloud] = {
 
 
 @dataclass(frozen=True)
-class CloudTask:
+class CloudTask(HullTask):
     """Hulls of clouds of several kinds, which take turns from set to set."""
 
     kinds: tuple[str, ...] = ("uniform", "gaussian", "circle", "sides")
-    num_features: int = 2
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in CLOUDS]
@@ -93,11 +91,3 @@ class CloudTask:
         clouds = torch.stack([CLOUDS[kind](share, set_size, rng) for kind in self.kinds], 1)
         items = clouds.flatten(0, 1)[:num_sets].reshape(-1, 2)
         return SetBatch.pack(items, torch.full((num_sets,), set_size, device=rng.device))
-
-    def oracle(self, sets: SetBatch) -> Sequences:
-        """Qhull's answer for every set."""
-        return HullTask().oracle(sets)
-
-    def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """The area that the answer encloses."""
-        return HullTask().reward(sets, solution)

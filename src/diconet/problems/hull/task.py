@@ -34,7 +34,7 @@ def polygon_area(
 class HullTask:
     """Points uniform in the unit square; the answer is the cycle of hull corners."""
 
-    num_features: int = 2
+    num_features = 2
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
         """Fresh sets of uniform points."""

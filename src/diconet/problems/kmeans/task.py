@@ -27,13 +27,11 @@ class Points(Protocol):
     @property
     def num_features(self) -> int:
         """Coordinates per point."""
-        ...
 
     def draw(
         self, num_sets: int, set_size: int, num_clusters: int, *, rng: torch.Generator
     ) -> Float[Tensor, "items features"]:
         """The points of `num_sets` sets, set after set."""
-        ...
 
 
 @dataclass(frozen=True)
