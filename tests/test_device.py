@@ -108,7 +108,7 @@ def test_a_problem_learns_and_answers_there_as_it_does_here(name: str, tmp_path:
     problem, settings = prepared(name, tmp_path)
     here = problem.recipe.train_model(settings, tmp_path / "here", quiet=True)
     with MadeUpDevice() as device:
-        there = problem.recipe.train_model(settings, tmp_path / "there", True, device)
+        there = problem.recipe.train_model(settings, tmp_path / "there", quiet=True, device=device)
     assert_same(here, there)
     instances = problem.fresh(24, 2, seed=0)
     if name == "kmeans softmax":  # which labels, and divides nothing
@@ -228,7 +228,7 @@ def test_a_planted_fault_is_found(
         with pytest.raises(DeviceError, match=message):
             answers(problem, instances, model=model, device=device)
         with pytest.raises(DeviceError, match=message):
-            problem.recipe.train_model(settings, tmp_path / "there", True, device)
+            problem.recipe.train_model(settings, tmp_path / "there", quiet=True, device=device)
 
 
 POINTS = "x,y\n0,0\n1,0\n1,1\n0.1,1\n"

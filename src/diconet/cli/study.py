@@ -96,7 +96,7 @@ def _train(options: argparse.Namespace, rest: list[str]) -> None:
     run = options.run or Path("runs") / _run_name(options, settings)
     where = {} if options.device is None else {"device": options.device}
     try:
-        recipe.train_model(settings, run, options.quiet, **where)
+        recipe.train_model(settings, run, quiet=options.quiet, **where)
         with patience("measuring what it reaches ..."):
             note_origin(run / WEIGHTS, chosen, options.preset, rest, settings)
     except KeyboardInterrupt as stop:

@@ -41,7 +41,12 @@ _DIVISIONS = {
 
 
 def solve_task(
-    problem: Problem, instances: Instances, *, model: Model, seed: int | None, device: str
+    problem: Problem,
+    instances: Instances,
+    *,
+    model: Model = None,
+    seed: int | None = None,
+    device: str = "cpu",
 ) -> Iterator[TaskSolution]:
     """The answers of a network, all instances as one batch."""
     sets = sets_of(problem, instances, device)
@@ -217,18 +222,15 @@ class TaskRecipe:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
 
-    def train_model(
-        self,
-        settings: TaskSettings,
-        run: Path,
-        quiet: bool = False,
-        device: str | torch.device | None = None,
-    ) -> DiCoNet:
-        """Trains a network in the folder `run`, by the same calls as a user of the library."""
+    def train_model(self, settings: TaskSettings, run: Path, **how: Any) -> DiCoNet:
+        """Trains a network in the folder `run`, by the same calls as a user of the library.
+
+        How else is as for `train`: `quiet`, `device`.
+        """
         task = self._problem.task
         torch.manual_seed(settings.train.seed)
         model = network_for(task, **settings.network())
-        return train(model, task, settings.train, run=run, device=device, quiet=quiet)
+        return train(model, task, settings.train, run=run, **how)
 
 
 def ablate_task(

@@ -146,6 +146,11 @@ class Problem:
         task: Task = self._task
         return task
 
+    @property
+    def _general(self) -> Any:
+        """What follows from a task alone, imported when it is first needed."""
+        return import_module("diconet.problems.general")
+
     # What lies beside it.
 
     def module(self, name: str, has: str) -> Any:
@@ -221,19 +226,12 @@ class Problem:
 
     # Answers.
 
-    def solve(
-        self,
-        instances: Instances,
-        *,
-        model: Model = None,
-        seed: int | None = None,
-        device: str = "cpu",
-        **options: Any,
-    ) -> list[Solution]:
-        """The answers of a network, the default one where none is named."""
-        from diconet.problems.general import solve_task
+    def solve(self, instances: Instances, **options: Any) -> list[Solution]:
+        """The answers of a network, the default one where none is named.
 
-        return list(solve_task(self, instances, model=model, seed=seed, device=device, **options))
+        Options are `model`, `seed`, `device` and the problem's own.
+        """
+        return list(self._general.solve_task(self, instances, **options))
 
     def accepts(self, network: DiCoNet) -> bool:
         """Whether a network that was read from a file is one for this problem."""
@@ -243,20 +241,16 @@ class Problem:
 
     def fresh(self, size: int, num_sets: int, seed: int, **options: Any) -> Instances:
         """Fresh instances of a size, none of which any training seed draws."""
-        from diconet.problems.general import fresh_instances
-
-        return fresh_instances(self, size, num_sets, seed)
+        return self._general.fresh_instances(self, size, num_sets, seed)
 
     def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
         """How good solutions are, by the names of the metrics; means over all instances.
 
         By the problem's own module `measure`, if it has one; else by the task's reward.
         """
-        from diconet.problems.general import grade_by_reward
-
         if own := self.module("measure", "grade"):
             return dict(own.grade(instances, solutions))
-        return grade_by_reward(self, instances, solutions)
+        return self._general.grade_by_reward(self, instances, solutions)
 
     def evaluate(
         self,
@@ -283,9 +277,7 @@ class Problem:
         `settings` are those it was trained with, for problems whose settings choose the data.
         """
         if type(self) is Problem:  # it compares divisions, which one line cannot show
-            from diconet.problems.general import reward_in_words
-
-            return reward_in_words(self, model, settings, num_sets)
+            return self._general.reward_in_words(self, model, settings, num_sets)
         lines: dict[int, str] = {}
         for record in self.evaluate(model=model, num_sets=num_sets):
             text = f"n={record['size']} {record['metric']} {record['value']:.5g}"
@@ -297,10 +289,8 @@ class Problem:
 
         Else no, random, median and learned division of the default network on fresh inputs.
         """
-        from diconet.problems.general import ablate_task
-
         own = self.module("ablate", "ablate")
-        return list(own.ablate(**how)) if own else ablate_task(self, **how)
+        return list(own.ablate(**how)) if own else self._general.ablate_task(self, **how)
 
     # Learning.
 
@@ -310,9 +300,7 @@ class Problem:
 
         The problem's own module `recipe`, if it has one.
         """
-        from diconet.problems.general import TaskRecipe
-
-        return self.module("recipe", "train_model") or TaskRecipe(self)
+        return self.module("recipe", "train_model") or self._general.TaskRecipe(self)
 
     # Pictures, demo and page.
 
@@ -324,23 +312,17 @@ class Problem:
 
     def demo(self, rng: np.random.Generator, scale: float) -> Show:
         """An instance to show, and what its answer is compared with."""
-        from diconet.problems.general import demo_of
-
         own = self.module("measure", "show")
-        return own.show(rng, scale) if own else demo_of(self, rng, scale)
+        return own.show(rng, scale) if own else self._general.demo_of(self, rng, scale)
 
     @property
     def page(self) -> Page | None:
         """What the page says of the problem; None where it cannot draw it."""
-        from diconet.problems.general import is_planar
-
-        return Page() if is_planar(self) else None
+        return Page() if self._general.is_planar(self) else None
 
     def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
         """A fresh instance for the page: `points` in the unit square, and values for its fields."""
-        from diconet.problems.general import points_for_page
-
-        return {"points": points_for_page(self, n, seed)}
+        return {"points": self._general.points_for_page(self, n, seed)}
 
     def page_solve(
         self, points: np.ndarray, division: Division, model: Model, **fields: float

@@ -12,6 +12,7 @@ import numpy as np
 from diconet.core.host import to_host
 from diconet.core.model import DiCoNet
 from diconet.core.tree import PartitionTree
+from diconet.plot import levels
 from diconet.plot.stages import Labels, Stage, chosen_levels, level_name
 
 if TYPE_CHECKING:
@@ -120,45 +121,35 @@ class Solution:
 
     def draw(self, ax: Axes, stage: Stage, *, final: bool = False) -> None:
         """Draws one step, or the answer in the end."""
-        from diconet.plot.levels import draw_stage
-
         ax.set_aspect("equal")
-        draw_stage(ax, self.plane(), stage)
+        levels.draw_stage(ax, self.plane(), stage)
 
     def finish(self, figure: Figure, axes: Sequence[Axes]) -> None:
         """Adds to a figure of all steps what its panels share."""
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws the answer, on axes of your own or on the current ones."""
-        from diconet.plot.levels import draw_answer
-
         if ax is None:
             import matplotlib.pyplot as plt
 
             ax = plt.gca()
-        draw_answer(ax, self)
+        levels.draw_answer(ax, self)
         return ax
 
     def plot_levels(self) -> Figure:
         """Draws how the answer came about, one panel per level."""
-        from diconet.plot.levels import levels_figure
-
-        return levels_figure(self)
+        return levels.levels_figure(self)
 
     def save_levels(self, path: Path) -> Path:
         """Writes the picture of how the answer came about."""
-        from diconet.plot.levels import save_levels
-
-        return save_levels(self, path)
+        return levels.save_levels(self, path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(value={self.value:.6g}, {self.quality()})"
 
     def _repr_html_(self) -> str:
         """The answer in a notebook: its picture, and what is known of it."""
-        from diconet.plot.levels import answer_html
-
-        return answer_html(self)
+        return levels.answer_html(self)
 
 
 def handed_back(found: list[Found], given: Any, many: bool) -> Found | list[Found]:

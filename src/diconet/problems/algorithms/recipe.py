@@ -79,17 +79,14 @@ class Recipe:
         self.name = name
         self.Settings = _settings(name)
 
-    def train_model(
-        self,
-        settings: Any,
-        run: Path,
-        quiet: bool = False,
-        device: str | torch.device | None = None,
-    ) -> DiCoNet:
-        """Trains a network in the folder `run`; returns it as it solves."""
+    def train_model(self, settings: Any, run: Path, **how: Any) -> DiCoNet:
+        """Trains a network in the folder `run`; returns it as it solves.
+
+        How else is as for `train`: `quiet`, `device`.
+        """
         model = built(self.name, settings.train.seed)
         task = TASKS[self.name](TRAIN_KINDS)
-        train(model, task, settings.train, oracle=task.oracle, run=run, device=device, quiet=quiet)
+        train(model, task, settings.train, oracle=task.oracle, run=run, **how)
         model = settled(model, task, settings.train)
         save(model, run / "weights.safetensors", half=False)
         return model
@@ -97,7 +94,7 @@ class Recipe:
     def train_all(self, runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
         """Trains all five, a folder of `runs` each, to be found by name."""
         for recipe in map(Recipe, TASKS):
-            recipe.train_model(recipe.Settings(), runs / recipe.name, quiet)
+            recipe.train_model(recipe.Settings(), runs / recipe.name, quiet=quiet)
         return from_runs({name: runs / name for name in TASKS})
 
     def reproduce(
