@@ -1,4 +1,4 @@
-from diconet.problems.table import cells
+from diconet.problems.problem import cells
 
 
 def test_a_cell_per_metric_beside_the_papers_figure() -> None:

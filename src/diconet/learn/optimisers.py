@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,13 +26,11 @@ _KINDS: dict[str, type[torch.optim.Optimizer]] = {
 
 def make_optimisers(model: DiCoNet, config: TrainConfig) -> Optimisers:
     """One optimiser for each part of the network that has parameters to learn."""
-    kinds = {"split": config.split_optimiser, "merge": config.merge_optimiser}
-    rates = {"split": config.split_lr, "merge": config.merge_lr}
-    made = {
-        name: _KINDS[kinds[name]](parameters, lr=rates[name])  # type: ignore[call-arg]
-        for name in kinds
-        if (parameters := parameters_of(getattr(model, name)))
-    }
+    made: Optimisers = {}
+    for name in ("split", "merge"):
+        kind: Any = _KINDS[getattr(config, f"{name}_optimiser")]
+        if parameters := parameters_of(getattr(model, name)):
+            made[name] = kind(parameters, lr=getattr(config, f"{name}_lr"))
     if not made:
         raise ValueError("the network has no parameters to train.")
     return made
@@ -39,10 +38,9 @@ def make_optimisers(model: DiCoNet, config: TrainConfig) -> Optimisers:
 
 def set_rates(optimisers: Optimisers, config: TrainConfig, factor: float) -> None:
     """Sets the learning rates to a share of what the settings name."""
-    rates = {"split": config.split_lr, "merge": config.merge_lr}
     for name, optimiser in optimisers.items():
         for group in optimiser.param_groups:
-            group["lr"] = rates[name] * factor
+            group["lr"] = getattr(config, f"{name}_lr") * factor
 
 
 def update(model: DiCoNet, optimisers: Optimisers, config: TrainConfig) -> dict[str, float]:
@@ -51,9 +49,9 @@ def update(model: DiCoNet, optimisers: Optimisers, config: TrainConfig) -> dict[
     A part whose gradient is not finite stays as it is.
     """
     norms: dict[str, float] = {}
-    limits = {"split": config.split_clip, "merge": config.merge_clip}
     for name, optimiser in optimisers.items():
-        norm = number(clip(parameters_of(getattr(model, name)), limits[name]))
+        largest = getattr(config, f"{name}_clip")
+        norm = number(clip(parameters_of(getattr(model, name)), largest))
         norms[f"{name}_grad"] = norm
         if norm < float("inf"):  # false for nan, too
             optimiser.step()

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import yaml
 
+from diconet.core.files import named_files
+
 S = TypeVar("S")
 
 
@@ -40,26 +42,17 @@ def show_settings(settings: Any) -> str:
     return yaml.safe_dump(asdict(settings), sort_keys=False)
 
 
-def preset_names(presets: Traversable | None) -> list[str]:
-    """The presets of a folder, the default first."""
-    if presets is None or not presets.is_dir():
-        return []
-    names = [f.name.removesuffix(".yaml") for f in presets.iterdir() if f.name.endswith(".yaml")]
-    return sorted(names, key=lambda name: (name != "default", name))
-
-
 def _read(presets: Traversable | None, preset: str) -> dict[str, Any]:
-    names = preset_names(presets)
-    if presets is not None and preset in names:
-        text = (presets / f"{preset}.yaml").read_text()
+    files = named_files(presets, ".yaml")
+    if preset in files:
+        text = files[preset].read_text()
     elif Path(preset).is_file():
         text = Path(preset).read_text()
     elif preset == "default":
         return {}  # the defaults of the settings themselves
     else:
-        raise ValueError(
-            f"preset must be a file or one of {', '.join(names or ['default'])}; got {preset!r}."
-        )
+        names = ", ".join(dict.fromkeys(["default", *files]))
+        raise ValueError(f"preset must be a file or one of {names}; got {preset!r}.")
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -83,8 +83,11 @@ def _usual_context(task: Task, look: SetBatch) -> torch.Tensor:
     """The context of sets of several sizes, for a capacity or a rank mostly grows with them."""
     if not look.context.shape[1]:
         return look.context
-    draws = (task.sample(_LOOK[0], n, rng=phase_generator("look", 0, n)) for n in _GROWING)
-    return torch.cat([sets.context for sets in draws])
+    return torch.cat([sets.context for sets in _of_growing_size(task)])
+
+
+def _of_growing_size(task: Task) -> list[SetBatch]:
+    return [task.sample(_LOOK[0], n, rng=phase_generator("look", 0, n)) for n in _GROWING]
 
 
 def _kind_of(task: Task) -> Answer:
@@ -166,18 +169,12 @@ def _usual_values(task: Any, look: SetBatch) -> dict[str, Any]:
     if getattr(task, "oracle", None) is None:
         known = look.items.double()
     else:
-        sizes, drawn = _GROWING, []
-        for size in sizes:
-            sets = task.sample(_LOOK[0], size, rng=phase_generator("look", 0, size))
-            drawn.append(task.oracle(sets).values.double())
+        drawn = [task.oracle(sets).values.double() for sets in _of_growing_size(task)]
         first, last = (float(values.square().mean().sqrt()) for values in (drawn[0], drawn[-1]))
         if first > 0 and last > 0:
-            slope = math.log(last / first) / math.log(sizes[-1] / sizes[0])
+            slope = math.log(last / first) / math.log(_GROWING[-1] / _GROWING[0])
             power = min(max(round(2 * slope) / 2, -2.0), 3.0)
-        known = torch.cat([values / size**power for size, values in zip(sizes, drawn, strict=True)])
-    scale = float(known.std(correction=0)) or 1.0
-    return {
-        "target_scale": scale,
-        "target_centre": float(known.mean()),
-        "target_power": power,
-    }
+        unit = [size**power for size in _GROWING]
+        known = torch.cat([values / one for values, one in zip(drawn, unit, strict=True)])
+    scale, centre = float(known.std(correction=0)) or 1.0, float(known.mean())
+    return {"target_scale": scale, "target_centre": centre, "target_power": power}

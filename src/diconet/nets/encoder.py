@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -104,44 +105,21 @@ class SetEncoder(nn.Module):
     """A vector per item that knows its set: `extra` numbers per item may be given beside it.
 
     With `noise`, items get that many random channels, which tell apart what looks alike: by the
-    sets' seeds or, without seeds, by the items' places.
+    sets' seeds or, without seeds, by the items' places. `inputs` are those of `Inputs`.
     """
 
     def __init__(
         self,
-        num_features: int,
-        num_context: int = 0,
-        edge_features: int | None = None,
-        directed: bool = False,
-        ordered: bool = False,
-        scale: Sequence[float] | None = None,
-        centre: Sequence[float] | None = None,
-        context_scale: Sequence[float] | None = None,
-        context_centre: Sequence[float] | None = None,
-        edge_scale: Sequence[float] | None = None,
         extra: int = 0,
         noise: int = 0,
         width: int = 32,
         num_layers: int = 5,
+        **inputs: Any,
     ) -> None:
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1; got {num_layers}.")
-        inputs = Inputs(
-            num_features,
-            num_context,
-            edge_features,
-            directed,
-            ordered,
-            scale,
-            centre,
-            context_scale,
-            context_centre,
-            edge_scale,
-        )
-        self.config = {**vars(inputs), "extra": extra, "noise": noise}
-        self.config |= {"width": width, "num_layers": num_layers}
-        self.inputs, self.noise, self.width = inputs, noise, width
+        self.inputs, self.noise, self.width = Inputs(**inputs), noise, width
         self._keep_units()
         self._make_layers(extra, num_layers)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from diconet.io.tables import Table
     from diconet.problems.solution import Model, Solution
 
+
 __all__ = ["Instances", "Option", "Page", "PageField", "Problem", "Record", "Show"]
 
 Record = dict[str, Any]
@@ -351,3 +352,21 @@ def _first_line(task: Any) -> str:
     """What a task says of itself."""
     text = (getattr(task, "__doc__", None) or "").strip()
     return text.splitlines()[0] if text else ""
+
+
+def cells(
+    row: str,
+    column: str,
+    figures: Mapping[str, float | None],
+    paper: Mapping[str, float] | None = None,
+) -> list[Record]:
+    """One record per metric, ours beside the paper's figure (None where the paper has none).
+
+    A metric that does not apply to the row, whose figure is None, is left out.
+    """
+    paper = {} if paper is None else paper
+    return [
+        {"row": row, "column": column, "metric": metric, "ours": ours, "paper": paper.get(metric)}
+        for metric, ours in figures.items()
+        if ours is not None
+    ]

@@ -8,7 +8,7 @@ import torch
 
 from diconet.core.weights import load
 from diconet.learn.config import TrainConfig
-from diconet.learn.settings import preset_names, read_settings
+from diconet.learn.settings import read_settings
 from diconet.problems.hull.problem import PROBLEM
 from diconet.problems.hull.recipe import (
     LARGE_SIZES,
@@ -99,7 +99,7 @@ def test_one_tree_teaches_the_merge_and_all_the_split() -> None:
 
 
 def test_presets_of_the_paper_and_ours() -> None:
-    assert set(preset_names(PRESETS)) >= {"default", "paper", ROWS_PRESET}
+    assert set(PROBLEM.presets) >= {"default", "paper", ROWS_PRESET}
     assert read_settings(Settings, PRESETS, "default", []) == Settings()
     paper = read_settings(Settings, PRESETS, "paper", [])
     sizes = paper.pointer.width, paper.pointer.split_layers, paper.pointer.split_width

@@ -11,7 +11,7 @@ from diconet.core.tree import Growth
 from diconet.core.weights import load
 from diconet.learn.batches import batch_at
 from diconet.learn.config import TrainConfig
-from diconet.learn.settings import preset_names, read_settings
+from diconet.learn.settings import read_settings
 from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.kmeans import recipe, references, table
@@ -112,8 +112,8 @@ def test_training_writes_weights_that_load_and_solve(network: str, tmp_path: Pat
 
 def test_every_preset_reads() -> None:
     presets = PROBLEM.folder("presets")
-    assert preset_names(presets) == ["default", "baseline", "page", "paper", "paper_small"]
-    for name in preset_names(presets):
+    assert PROBLEM.presets == ["default", "baseline", "page", "paper", "paper_small"]
+    for name in PROBLEM.presets:
         read_settings(recipe.Settings, presets, name, [])
     paper = read_settings(recipe.Settings, presets, "paper", [])
     assert (paper.width, paper.num_layers, paper.train.batch_size) == (32, 20, 256)

@@ -19,7 +19,7 @@ from diconet.problems.hull.task import HullTask, metrics
 from diconet.problems.hull.train_rows import PaperRow, PointerSettings, train_row
 from diconet.problems.hull.train_triples import MERGE_TRAIN, TripleSettings, train_triples
 from diconet.problems.networks import from_runs, if_there, shipped
-from diconet.problems.table import cells
+from diconet.problems.problem import cells
 
 Row = Literal["triples", "baseline", "random", "diconet", "diconet_reg"]
 

@@ -21,7 +21,7 @@ from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
 from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points
 from diconet.problems.networks import if_there, shipped
-from diconet.problems.table import cells
+from diconet.problems.problem import cells
 
 Data = Literal["gaussian2", "gaussian10", "uneven2", "broad2", "cifar", "photographs"]
 CLUSTERS = (4, 8, 16)

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from diconet.core.model import Part
 from diconet.core.noise import gumbel, mix, uniform
 from diconet.core.segments import index_of, ragged_arange, segment_max, segment_sort
 from diconet.core.sets import SetBatch
@@ -21,7 +22,7 @@ NEVER = -1e9
 """The score of an item that cannot be drawn."""
 
 
-class FillSplit(nn.Module):
+class FillSplit(Part):
     """Draws items without replacement until a fraction `alpha` of the capacity is filled.
 
     What was drawn is the closed first side. The second goes on with the room left and one call
@@ -39,7 +40,6 @@ class FillSplit(nn.Module):
             raise ValueError(f"alpha must be above 0 and at most 1; got {alpha}.")
         if num_splits < 0:
             raise ValueError(f"num_splits must be at least 0; got {num_splits}.")
-        self.config = {"network": network, "alpha": alpha, "num_splits": num_splits, "bar": bar}
         self.network = network
         self.alpha = alpha
         self.num_splits = num_splits

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diconet.core.host import from_host
-from diconet.core.model import DiCoNet
+from diconet.core.model import DiCoNet, Part
 from diconet.core.sets import SetBatch
 from diconet.core.task import Task
 from diconet.learn.batches import Batch
@@ -33,7 +33,7 @@ _STEEP = 4.0
 """How fast the untrained score falls with an item's loss, in units of the budget."""
 
 
-class FlipScore(nn.Module):
+class FlipScore(Part):
     """One score per item: the higher, the likelier a better choice flips it.
 
     Untrained, it goes by what flipping the item loses. All inputs are free of units.
@@ -43,7 +43,6 @@ class FlipScore(nn.Module):
         super().__init__()
         if width < 1:
             raise ValueError(f"width must be at least 1; got {width}.")
-        self.config = {"width": width}
         self.body = nn.Sequential(
             nn.Linear(NUM_INPUTS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
         )

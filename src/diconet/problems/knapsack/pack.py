@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool
-from torch import Tensor, nn
+from torch import Tensor
 
 from diconet.core.answers import Sequences
+from diconet.core.model import Part
 from diconet.core.segments import index_of
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
@@ -33,12 +34,8 @@ class Packed:
         )
 
 
-class PackMerge(nn.Module):
+class PackMerge(Part):
     """A leaf is taken whole if it fits the room it was given; a node holds what its parts hold."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.config: dict[str, object] = {}
 
     def forward(self, level: Level, below: Packed | None, target: None) -> Packed:
         chosen = (

@@ -31,7 +31,7 @@ from diconet.problems.knapsack.search import Hunt, one_by_one
 from diconet.problems.knapsack.search import run as run_trees
 from diconet.problems.knapsack.task import KnapsackTask
 from diconet.problems.networks import from_runs, shipped
-from diconet.problems.table import cells
+from diconet.problems.problem import cells
 
 SIZES = (50, 100, 200)
 DEFAULT_MODEL = "knapsack"

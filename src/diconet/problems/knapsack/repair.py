@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from diconet.core.answers import Sequences
 from diconet.core.host import from_host, to_host
+from diconet.core.model import Part
 from diconet.core.noise import mix, uniform
 from diconet.core.segments import index_of, inverse, segment_sort
 from diconet.core.sets import SetBatch
@@ -44,7 +45,7 @@ LARGEST_LEAF = 62
 Deal = Literal["even", "random"]
 
 
-class CoreSplit(nn.Module):
+class CoreSplit(Part):
     """Sets aside what is certain, then deals out the core in halves.
 
     The core is made of the items that lose least when flipped, which are dealt out in that order,
@@ -59,7 +60,6 @@ class CoreSplit(nn.Module):
         super().__init__()
         if deal not in ("even", "random"):
             raise ValueError(f"deal must be even or random; got {deal!r}.")
-        self.config = {"network": network, "deal": deal, "choose": choose}
         self.network = network
         self.deal = deal
         self.choose = choose
@@ -209,16 +209,12 @@ class Repaired:
         return Sequences(self.roots.position[index_of(chosen)], sizes)
 
 
-class FrontierMerge(nn.Module):
+class FrontierMerge(Part):
     """Joins the lists of two halves; at the root, finds the best pair that fits.
 
     The two halves of the core are never joined into one list: of their pairs only the best counts,
     and one walk along both finds it.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.config: dict[str, object] = {}
 
     def forward(self, level: Level, below: Frontiers | None, target: None) -> Frontiers | Repaired:
         answer = _lists_of(level, below)

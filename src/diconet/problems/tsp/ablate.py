@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
+from diconet.core.model import Part
 from diconet.core.noise import mix, phase_generator, uniform
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
@@ -29,12 +30,8 @@ _EDGES = 8
 _LIKELY = 5
 
 
-class RandomLine(nn.Module):
+class RandomLine(Part):
     """Cuts each set by a line in a random direction, at a random share from 20 to 80%."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.config: dict[str, Any] = {}
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         if seeds is None:
@@ -44,7 +41,7 @@ class RandomLine(nn.Module):
         return cut_across(sets, angle, (share * sets.sizes).long())
 
 
-class SureSplit(nn.Module):
+class SureSplit(Part):
     """Cuts where few likely edges cross: the best of many lines, by what the network said.
 
     `edges` are pairs of rows of the roots, `chance` how likely each is part of the tour.
@@ -52,7 +49,6 @@ class SureSplit(nn.Module):
 
     def __init__(self, edges: Int[Tensor, "edges 2"], chance: Tensor, directions: int = 8) -> None:
         super().__init__()
-        self.config: dict[str, Any] = {}
         self.edges, self.chance, self.directions = edges, chance, directions
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from diconet.core.answers import Sequences
 from diconet.core.host import one_thread, to_host
+from diconet.core.model import Part
 from diconet.core.segments import offsets_of, owner_of, segment_sum
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, Level, grow
@@ -83,7 +84,7 @@ class EdgeSignal:
         ]
 
 
-class EdgeMerge(nn.Module):
+class EdgeMerge(Part):
     """Scores the edges to each city's nearest neighbours, within leaves and across cuts.
 
     Cities at most `reach` edges from a damaged one are scored again, and those up to `context`
@@ -102,13 +103,6 @@ class EdgeMerge(nn.Module):
         super().__init__()
         if slots < 2:
             raise ValueError(f"slots must be at least 2; got {slots}.")
-        self.config = {
-            "net": net,
-            "slots": slots,
-            "reach": reach,
-            "context": context,
-            "chunk": chunk,
-        }
         self.net = net
         self.slots = slots
         self.reach = reach

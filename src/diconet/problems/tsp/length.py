@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from torch import nn
 
 from diconet.core.answers import Sequences
+from diconet.core.model import Part
 from diconet.core.tree import Level
 from diconet.nets.near import NearGraph
 from diconet.problems.tsp.edges import EdgeSignal, at_roots, log_likelihood
 
 
-class LengthMerge(nn.Module):
+class LengthMerge(Part):
     """Scores every edge by minus its length, in units of the mean distance to near neighbours.
 
     The control for what learning buys: everything after it is the same. The factor `scale` sets
@@ -22,7 +22,6 @@ class LengthMerge(nn.Module):
 
     def __init__(self, slots: int = 8, scale: float = 7.0) -> None:
         super().__init__()
-        self.config = {"slots": slots, "scale": scale}
         self.slots = slots
         self.scale = scale
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from diconet.core.answers import Sequences
 from diconet.core.coin import coin_cut
 from diconet.core.host import to_host
+from diconet.core.model import Part
 from diconet.core.segments import index_of, segment_logsumexp, segment_sum
 from diconet.core.sets import SetBatch, standardise
 from diconet.core.tree import Cut, Level
@@ -92,7 +93,7 @@ class PairSignal:
             yield to_host(order.indices[:, :width]), to_host(order.values[:, :width])
 
 
-class PairMerge(nn.Module):
+class PairMerge(Part):
     """One network scores the pairs of a leaf; another, given the leaves' scores, those of a union.
 
     Without `merge` it stands for a tree of depth 0 only: the paper's reference. The network at the
@@ -101,7 +102,6 @@ class PairMerge(nn.Module):
 
     def __init__(self, leaf: PairNet, merge: PairNet | None = None) -> None:
         super().__init__()
-        self.config = {"leaf": leaf, "merge": merge}
         self.leaf = leaf
         self.leaf_head = nn.Linear(leaf.config["width"], 1)
         self.merge = merge
@@ -139,7 +139,7 @@ class PairMerge(nn.Module):
         return self.merge_head(self.merge(pairs, nodes, edges, weight)[1]).squeeze(1)
 
 
-class PairSplit(nn.Module):
+class PairSplit(Part):
     """A coin for every city, from a graph network of its own.
 
     Features are standardised over the set before they become coins: what all cities have in common
@@ -148,7 +148,6 @@ class PairSplit(nn.Module):
 
     def __init__(self, net: PairNet) -> None:
         super().__init__()
-        self.config = {"net": net}
         self.net = net
         self.head = nn.Linear(net.config["width"], 1, bias=False)
 

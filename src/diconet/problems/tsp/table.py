@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from diconet.core.answers import Sequences
 from diconet.core.coin import RandomSplit
 from diconet.core.host import to_host
-from diconet.core.model import DiCoNet
+from diconet.core.model import DiCoNet, Part
 from diconet.core.noise import phase_generator
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, Level
 from diconet.nets.axes import AcrossSplit
 from diconet.problems.networks import shipped
-from diconet.problems.table import cells
+from diconet.problems.problem import cells
 from diconet.problems.tsp.length import LengthMerge
 from diconet.problems.tsp.pairs import PairMerge, PairSignal
 from diconet.problems.tsp.solve import tsp
@@ -123,24 +123,19 @@ def solved(model: DiCoNet, exam: Exam, refine: str) -> Sequences:
     return Sequences.of([torch.from_numpy(np.ascontiguousarray(one.tour)) for one in found])
 
 
-class OneSide(nn.Module):
+class OneSide(Part):
     """The split that does not: all cities of a set on one side."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.config: dict[str, Any] = {}
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         side = torch.zeros(sets.num_items, dtype=torch.bool, device=sets.items.device)
         return Cut(side, sets.items.new_zeros(len(sets)))
 
 
-class Silenced(nn.Module):
+class Silenced(Part):
     """A merge that sees which cities were together in a leaf, but not what the leaf said."""
 
     def __init__(self, merge: PairMerge) -> None:
         super().__init__()
-        self.config = {"merge": merge}
         self.merge = merge
 
     def forward(
