@@ -146,7 +146,7 @@ def model_cards() -> str:
     from importlib.resources import as_file
 
     from diconet.cli.models import NOTES
-    from diconet.core.notes import read_notes
+    from diconet.core.files import read_notes
     from diconet.problems.catalog import built_in
 
     lines = [

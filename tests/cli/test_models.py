@@ -13,7 +13,7 @@ import pytest
 from diconet import __version__
 from diconet.cli import main
 from diconet.cli.models import NOTES, code_version, note_origin
-from diconet.core.notes import read_notes
+from diconet.core.files import read_notes
 from diconet.core.weights import save
 from diconet.learn.config import TrainConfig
 from diconet.problems.catalog import built_in, find_problem

@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from diconet.core.notes import annotate, read_notes
-from diconet.core.weights import load, save
+from diconet.core.files import read_notes
+from diconet.core.weights import annotate, load, save
 from tests.tiny import kmeans_network
 
 

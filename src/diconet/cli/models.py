@@ -15,7 +15,7 @@ from typing import Any
 import diconet
 from diconet.cli.options import add_command, add_shared
 from diconet.cli.show import show
-from diconet.core.notes import annotate, read_notes
+from diconet.core.files import read_notes
 from diconet.problems.catalog import problems
 from diconet.problems.problem import Problem, Record
 
@@ -30,6 +30,8 @@ def note_origin(
 
     The steps are those of all stages that the settings hold, or their own `total_steps`.
     """
+    from diconet.core.weights import annotate
+
     stages = [getattr(getattr(settings, one.name), "steps", 0) for one in fields(settings)]
     annotate(
         weights,

@@ -29,6 +29,15 @@ def named_files(folder: Traversable | None, ending: str) -> dict[str, Traversabl
     return {file.name.removesuffix(ending): file for file in found if file.name.endswith(ending)}
 
 
+def read_notes(weights: str | Path) -> dict[str, str]:
+    """The notes of a weights file: its network, preset, seed, steps, commit and figures."""
+    from safetensors import safe_open
+
+    with safe_open(weights, framework="np") as file:
+        notes: dict[str, str] = file.metadata() or {}
+        return notes
+
+
 def write_whole(path: str | Path, content: bytes) -> None:
     """Writes a file completely or not at all: first beside it, then into its place.
 

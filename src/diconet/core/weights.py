@@ -81,7 +81,7 @@ def save(model: DiCoNet, path: str | Path, *, half: bool = True, **notes: str) -
     """Writes a network to `path`, in half precision unless `half` is False; all or nothing.
 
     A tensor with a value that half precision cannot hold stays as it is. `notes` are texts that
-    `diconet.core.notes.read_notes` gives back.
+    `diconet.core.files.read_notes` gives back.
     """
     path = Path(path)
     state = {
@@ -100,18 +100,29 @@ def _fits_half(value: torch.Tensor) -> bool:
 
 def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
     """Reads a network, or only its weights `into` one that is already built."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            notes = file.metadata() or {}
-            state = {name: _widened(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"model must be a diconet weights file; {path}: {error}.") from error
+    notes, state = _contents(path)
+    state = {name: _widened(value) for name, value in state.items()}
     if "diconet" not in notes:
         raise ValueError(f"model must be a diconet weights file; {path} is of another program.")
     if into is None:
         into = _network(notes["diconet"], path)
     fit(into, state, f"the weights in {path} do not fit the network")
     return into.eval()
+
+
+def annotate(path: str | Path, **notes: str) -> None:
+    """Adds notes to a weights file, or replaces those of the same name; all or nothing."""
+    known, state = _contents(path)
+    write_whole(path, to_bytes(state, metadata={**known, **notes}))
+
+
+def _contents(path: str | Path) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+    """The notes and the tensors of a weights file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"model must be a diconet weights file; {path}: {error}.") from error
 
 
 def fit(module: nn.Module, state: Mapping[str, Any], complaint: str) -> None:

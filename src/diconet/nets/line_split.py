@@ -55,7 +55,7 @@ class LineSplit(Part):
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         key = self.keys(sets)
         logit = (key - self.place) * torch.exp(-self.log_width.clamp(*_WIDTHS))
-        low, high = _least(logit, sets), segment_max(logit, sets.owner, len(sets))
+        low, high = (way * segment_max(way * logit, sets.owner, len(sets)) for way in (-1, 1))
         threshold = torch.zeros_like(low) if seeds is None else _drawn(low, high, seeds)
         # beyond the ends there is nothing to cut
         threshold = torch.minimum(torch.maximum(threshold, low), high)
@@ -80,10 +80,6 @@ class LineSplit(Part):
         # rows are grouped by set, so an item's rank is its place within the set
         side[order] = sets.position[rows] >= sets.sizes[sets.owner[rows]] // 2
         return side
-
-
-def _least(values: Float[Tensor, "items"], sets: SetBatch) -> Float[Tensor, "sets"]:
-    return -segment_max(-values, sets.owner, len(sets))
 
 
 def _drawn(

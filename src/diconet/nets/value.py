@@ -115,7 +115,9 @@ class ValueMerge(Part):
         target: Values | None,
     ) -> Embedded:
         owner = roots.owner if self.per_item else torch.arange(len(roots), device=reading.device)
-        seeds = None if handed.seeds is None else _seeds(handed.seeds, roots, self.per_item)
+        seeds = handed.seeds
+        if seeds is not None:
+            seeds = mix(seeds[owner], roots.position) if self.per_item else mix(seeds, 1)
         if self.num_labels is None:
             unit = roots.sizes.clamp(min=1).to(reading.dtype)[owner] ** self.power
             values, log_prob = self._number(reading, unit, seeds, target)
@@ -159,7 +161,3 @@ def _label(
     values = drawn.argmax(1)
     scored = values if target is None else target.values.long()
     return values, chances.gather(1, scored[:, None]).squeeze(1)
-
-
-def _seeds(seeds: Int[Tensor, "sets"], roots: SetBatch, per_item: bool) -> Int[Tensor, "rows"]:
-    return mix(seeds[roots.owner], roots.position) if per_item else mix(seeds, 1)
