@@ -26,103 +26,6 @@ try:
 except ImportError:  # Windows: two runs in one folder are the user's own care there
     fcntl = None  # type: ignore[assignment]
 
-
-class FolderLock:
-    """Holds a folder for this process; the system lets go of it when the process dies.
-
-    The lock lies on an open file, not in its being there: what a killed run leaves behind holds
-    nobody up, whatever process has that number now.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._path = folder / "lock"
-        self._file: int | None = None
-
-    def take(self) -> None:
-        """Takes the folder, or says in one line which process has it."""
-        if fcntl is None:
-            return
-        self._folder.mkdir(parents=True, exist_ok=True)
-        while self._file is None:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                holder = os.read(file, 32).decode(errors="replace").strip()
-                os.close(file)
-                raise ValueError(
-                    f"run must be a folder that no other run uses; process {holder or 'unknown'}"
-                    f" trains in {self._folder}."
-                ) from None
-            if self._is_current(file):
-                os.truncate(file, 0)
-                os.write(file, f"{os.getpid()}\n".encode())
-                self._file = file
-            else:  # its holder has just finished and removed it
-                os.close(file)
-
-    def release(self) -> None:
-        """Lets the next run in."""
-        if self._file is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(self._file)
-            self._file = None
-
-    def _is_current(self, file: int) -> bool:
-        with contextlib.suppress(FileNotFoundError):
-            return os.path.samestat(os.fstat(file), os.stat(self._path))
-        return False
-
-
-def described(thing: Any) -> Any:
-    """A task or a loss as far as JSON can say it: names, numbers, and the shapes of arrays."""
-    if thing is None or isinstance(thing, bool | int | float | str):
-        return thing
-    if isinstance(thing, list | tuple):
-        return [described(one) for one in thing]
-    if isinstance(thing, dict):
-        return {str(name): described(one) for name, one in thing.items()}
-    if isinstance(thing, partial):
-        return {"class": _call(thing)}
-    words: dict[str, Any] = {"class": getattr(thing, "__name__", type(thing).__name__)}
-    if is_dataclass(thing) and not isinstance(thing, type):
-        words |= {field.name: described(getattr(thing, field.name)) for field in fields(thing)}
-    elif hasattr(thing, "shape"):
-        words["shape"] = list(thing.shape)
-    return words
-
-
-def _call(made: partial[Any]) -> str:
-    """A function with some of its arguments given, as one would write it."""
-    given = [str(described(one)) for one in made.args]
-    given += [f"{name}={described(one)}" for name, one in made.keywords.items()]
-    return f"{described(made.func)['class']}({', '.join(given)})"
-
-
-def changes(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Where two descriptions differ in what both of them say: its name, what it was and is."""
-    if isinstance(old, dict) and isinstance(new, dict) and old.get("class") == new.get("class"):
-        for key in new:
-            if key in old:
-                yield from changes(f"{name}.{key}".lstrip("."), old[key], new[key])
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for place, (before, now) in enumerate(zip(old, new, strict=True)):
-            yield from changes(f"{name}[{place}]", before, now)
-    elif isinstance(old, list) and isinstance(new, list):
-        yield f"the number of {name}", len(old), len(new)
-    elif old != new:
-        yield name, _brief(old), _brief(new)
-
-
-def _brief(words: Any) -> Any:
-    """What stands for a description in a line: the class without its path."""
-    if not isinstance(words, dict):
-        return words
-    name = words.get("class")
-    return name.rpartition(".")[2] if isinstance(name, str) and "(" not in name else name
-
-
 _FREE = frozenset({"steps", "seconds", "log_every", "evaluate_every", "checkpoint_every"})
 """Settings that a resumed run may change."""
 
@@ -272,3 +175,99 @@ def _step_of(line: str) -> float:
         return float(json.loads(line)["step"])
     except (json.JSONDecodeError, KeyError):
         return float("inf")
+
+
+class FolderLock:
+    """Holds a folder for this process; the system lets go of it when the process dies.
+
+    The lock lies on an open file, not in its being there: what a killed run leaves behind holds
+    nobody up, whatever process has that number now.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / "lock"
+        self._file: int | None = None
+
+    def take(self) -> None:
+        """Takes the folder, or says in one line which process has it."""
+        if fcntl is None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        while self._file is None:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = os.read(file, 32).decode(errors="replace").strip()
+                os.close(file)
+                raise ValueError(
+                    f"run must be a folder that no other run uses; process {holder or 'unknown'}"
+                    f" trains in {self._folder}."
+                ) from None
+            if self._is_current(file):
+                os.truncate(file, 0)
+                os.write(file, f"{os.getpid()}\n".encode())
+                self._file = file
+            else:  # its holder has just finished and removed it
+                os.close(file)
+
+    def release(self) -> None:
+        """Lets the next run in."""
+        if self._file is not None:
+            self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
+
+    def _is_current(self, file: int) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(file), os.stat(self._path))
+        return False
+
+
+def described(thing: Any) -> Any:
+    """A task or a loss as far as JSON can say it: names, numbers, and the shapes of arrays."""
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing
+    if isinstance(thing, list | tuple):
+        return [described(one) for one in thing]
+    if isinstance(thing, dict):
+        return {str(name): described(one) for name, one in thing.items()}
+    if isinstance(thing, partial):
+        return {"class": _call(thing)}
+    words: dict[str, Any] = {"class": getattr(thing, "__name__", type(thing).__name__)}
+    if is_dataclass(thing) and not isinstance(thing, type):
+        words |= {field.name: described(getattr(thing, field.name)) for field in fields(thing)}
+    elif hasattr(thing, "shape"):
+        words["shape"] = list(thing.shape)
+    return words
+
+
+def _call(made: partial[Any]) -> str:
+    """A function with some of its arguments given, as one would write it."""
+    given = [str(described(one)) for one in made.args]
+    given += [f"{name}={described(one)}" for name, one in made.keywords.items()]
+    return f"{described(made.func)['class']}({', '.join(given)})"
+
+
+def changes(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Where two descriptions differ in what both of them say: its name, what it was and is."""
+    if isinstance(old, dict) and isinstance(new, dict) and old.get("class") == new.get("class"):
+        for key in new:
+            if key in old:
+                yield from changes(f"{name}.{key}".lstrip("."), old[key], new[key])
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (before, now) in enumerate(zip(old, new, strict=True)):
+            yield from changes(f"{name}[{place}]", before, now)
+    elif isinstance(old, list) and isinstance(new, list):
+        yield f"the number of {name}", len(old), len(new)
+    elif old != new:
+        yield name, _brief(old), _brief(new)
+
+
+def _brief(words: Any) -> Any:
+    """What stands for a description in a line: the class without its path."""
+    if not isinstance(words, dict):
+        return words
+    name = words.get("class")
+    return name.rpartition(".")[2] if isinstance(name, str) and "(" not in name else name

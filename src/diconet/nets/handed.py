@@ -58,22 +58,18 @@ class Handed:
         whole = replace(self.sets, relations=None) if at_root else self.sets
         return whole.select(rows, sizes)
 
-    def distinct(self, level: Level) -> tuple[SetBatch, Int[Tensor, "items"], int]:
-        """The sets without copies, the rows of their items, and how many copies each has.
+    def looked_at(self, level: Level, encoder: SetEncoder) -> Look:
+        """The vectors that an encoder gives the items, from one look at all copies of a set.
 
-        Trees on the same set that were not cut have all of it to merge, and can share one look.
+        Trees on the same set that were not cut have all of it to merge, and share that look.
         """
         copies = level.copies if len(level.inner) == 0 else 1
-        first = torch.arange(0, len(self.sets), copies, device=self.half.device)
-        rows = ragged_arange(self.sets.offsets[:-1][first], self.sets.sizes[first])
-        return self.sets if copies == 1 else self.sets.take(first), rows, copies
-
-    def looked_at(self, level: Level, encoder: SetEncoder) -> Look:
-        """The vectors that an encoder gives the items, from one look at all copies of a set."""
-        sets, rows, copies = self.distinct(level)
-        signals = self.signals(encoder.norm.weight.dtype)
-        seeds = None if self.seeds is None else self.seeds[::copies].contiguous()
-        return Look(sets, encoder(sets, seeds, signals[rows]), copies)
+        sets, seeds, signals = self.sets, self.seeds, self.signals(encoder.norm.weight.dtype)
+        if copies > 1:
+            first = torch.arange(0, len(sets), copies, device=self.half.device)
+            signals = signals[ragged_arange(sets.offsets[:-1][first], sets.sizes[first])]
+            sets, seeds = sets.take(first), None if seeds is None else seeds[first]
+        return Look(sets, encoder(sets, seeds, signals), copies)
 
     def signals(self, dtype: torch.dtype) -> Float[Tensor, "items 2"]:
         """The numbers per item that say where it comes from."""

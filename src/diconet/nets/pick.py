@@ -19,6 +19,9 @@ from diconet.core.tree import Cut, Level
 from diconet.nets.encoder import SetEncoder
 from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look
 
+_RANK = 8
+"""Numbers by which what was picked so far and an item that may be next are compared."""
+
 _MOST_PAIRS = 2**21
 """Sets with more pairs of items than this are judged pair by pair when asked, to save memory."""
 
@@ -94,10 +97,6 @@ class _Pairs:
         key = row * self._sets.num_items + to
         place = torch.searchsorted(self._edge, key).clamp(max=len(known) - 1)
         return known[self._by_edge[place]] * (self._edge[place] == key)[..., None]
-
-
-_RANK = 8
-"""Numbers by which what was picked so far and an item that may be next are compared."""
 
 
 class Picker(nn.Module):
