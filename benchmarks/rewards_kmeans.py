@@ -27,9 +27,8 @@ from diconet.learn.estimators import node_loss, tree_loss
 from diconet.nets.graph_split import GraphSplit
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.kmeans import references
-from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.solve import kmeans
-from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches
+from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, cost_of
 
 
 def best_time(run: Callable[[], Any], repeats: int) -> float:

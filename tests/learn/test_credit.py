@@ -27,8 +27,7 @@ from diconet.learn.batches import batch_at
 from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.nets.set_split import SetSplit
 from diconet.nets.sweep import SweepSplit
-from diconet.problems.kmeans.clusters import cost_of
-from diconet.problems.kmeans.task import Gaussian, KMeansTask
+from diconet.problems.kmeans.task import Gaussian, KMeansTask, cost_of
 
 
 class Coins(nn.Module):

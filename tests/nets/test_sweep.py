@@ -9,8 +9,8 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, fold, grow
 from diconet.nets.sweep import SweepSplit
 from diconet.nets.sweep_candidates import candidates_of, sides_of
-from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.exchange import ExchangeMerge
+from diconet.problems.kmeans.task import cost_of
 
 
 def budgeted(points: list[torch.Tensor], leaves: list[int]) -> SetBatch:

@@ -41,6 +41,8 @@ class Part(nn.Module):
     """
 
     config: dict[str, Any]
+    general = False
+    """Whether a network with this split is trained by `general_loss` unless told otherwise."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

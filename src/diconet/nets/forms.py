@@ -176,7 +176,6 @@ class DescentSplit(Part):
     """
 
     general = True
-    """Networks with this split are trained by `general_loss` unless told otherwise."""
 
     def __init__(self, split: nn.Module) -> None:
         super().__init__()

@@ -23,7 +23,6 @@ class GeneralSplit(Part):
     """
 
     general = True
-    """Networks with this split are trained by `general_loss` unless told otherwise."""
 
     def __init__(self, centred: bool = False, **encoder: Any) -> None:
         super().__init__()

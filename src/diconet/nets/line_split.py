@@ -31,7 +31,6 @@ class LineSplit(Part):
     """
 
     general = True
-    """Networks with this split are trained by `general_loss` unless told otherwise."""
 
     def __init__(self, num_features: int, ordered: bool = False, share: float = 0.0) -> None:
         super().__init__()

@@ -56,7 +56,6 @@ class OneCutSplit(Part):
     """
 
     general = True
-    """Networks with this split are trained by `general_loss` unless told otherwise."""
 
     def __init__(
         self, directions: int = 8, along: Sequence[int] | None = None, **encoder: Any

@@ -202,7 +202,6 @@ class PickSplit(Part):
     """A cut whose second side is picked item by item, for loads and conflicts."""
 
     general = True
-    """Networks with this split are trained by `general_loss` unless told otherwise."""
 
     def __init__(self, **encoder: Any) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from diconet.core.sets import SetBatch
-from diconet.problems.kmeans.clusters import cost_of
+from diconet.problems.kmeans.task import cost_of
 
 
 def test_cost_of_a_hand_made_partition() -> None:

@@ -17,11 +17,11 @@ from diconet.nets.classic import MedianSplit
 from diconet.nets.graph_split import GraphSplit
 from diconet.problems.kmeans import exchange, exchange_kernels, exchange_search
 from diconet.problems.kmeans.budget import SharedBudget
-from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.distances import find_near
 from diconet.problems.kmeans.exchange import ExchangeMerge, arrays_of, exchanged
 from diconet.problems.kmeans.exchange_kernels import COST, FEATURES, GAIN, HALF, LABEL, LOSS
 from diconet.problems.kmeans.exchange_search import survey
+from diconet.problems.kmeans.task import cost_of
 
 
 def from_python(loop: Any) -> Callable[..., Any]:

@@ -12,8 +12,7 @@ import torch
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, grow
 from diconet.nets.classic import MedianSplit
-from diconet.problems.kmeans.clusters import cost_of
-from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches
+from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, cost_of
 
 CIFAR = Path(os.environ.get("DICONET_CIFAR10", "cifar10"))
 

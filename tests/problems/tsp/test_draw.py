@@ -5,7 +5,7 @@ import numpy as np
 from diconet.core.model import DiCoNet
 from diconet.nets.axes import AcrossSplit
 from diconet.problems.solution import Partitions
-from diconet.problems.tsp.length import LengthMerge
+from diconet.problems.tsp.edges import LengthMerge
 from diconet.problems.tsp.solve import Tour, tsp
 
 

@@ -14,11 +14,11 @@ from diconet.nets.near import NearGraph, edge_features
 from diconet.problems.tsp.edges import (
     EdgeMerge,
     EdgeSignal,
+    LengthMerge,
     at_roots,
     log_likelihood,
     scored_once,
 )
-from diconet.problems.tsp.length import LengthMerge
 from tests.made_up_device import MadeUpDevice
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.cluster import KMeans, kmeans_plusplus
 
 from diconet.core.host import to_host
 from diconet.core.sets import SetBatch
 from diconet.problems.kmeans.references import bisecting, lloyd
+from diconet.problems.kmeans.solve import Clusters, kmeans
 from diconet.problems.problem import Instances, Show
+from diconet.problems.solution import Partitions
 
 
 def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
@@ -39,3 +43,21 @@ def show(rng: np.random.Generator, scale: float) -> Show:
         ("bisecting k-means", lambda: cost(bisecting(sets))),
         ("k-means++, best of 100", lambda: cost(lloyd(sets, restarts=100))),
     )
+
+
+def undivided(points: np.ndarray, k: int, *, search: bool) -> Clusters:
+    """One start of k-means++; with search, Lloyd's rounds after it."""
+    frame = kmeans(points, k, exchange=False, lloyd=0)  # checks points and k
+    assert isinstance(frame, Clusters)
+    centres, _ = kmeans_plusplus(frame.points, k, random_state=0)
+    labels = ((frame.points[:, None] - centres) ** 2).sum(2).argmin(1)
+    rounds = 0
+    if search:
+        fit = KMeans(k, init=centres, n_init=1).fit(frame.points)
+        labels, rounds = fit.labels_.astype(np.int64), int(fit.n_iter_)
+    taken = np.unique(labels)
+    means = np.stack([frame.points[labels == one].mean(0) for one in taken])
+    labels = np.searchsorted(taken, labels)
+    cost = float(np.square(frame.points - means[labels]).sum())
+    whole = Partitions(np.zeros((0, len(labels)), dtype=bool))
+    return replace(frame, value=cost, tree=whole, labels=labels, centers=means, rounds=rounds)

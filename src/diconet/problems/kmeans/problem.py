@@ -87,8 +87,8 @@ class KMeansProblem(Problem):
     def page_solve(
         self, points: np.ndarray, division: Division, model: Model, **fields: float
     ) -> Solution:
+        from diconet.problems.kmeans.measure import undivided
         from diconet.problems.kmeans.solve import kmeans
-        from diconet.problems.kmeans.undivided import undivided
 
         k, search = int(fields["k"]), bool(fields["search"])
         if division == "none":

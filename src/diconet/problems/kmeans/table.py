@@ -17,9 +17,8 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, PartitionTree, fold, grow
 from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.problems.kmeans import references
-from diconet.problems.kmeans.clusters import cost_of
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
-from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points
+from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points, cost_of
 from diconet.problems.networks import if_there, shipped
 from diconet.problems.problem import cells
 

@@ -14,10 +14,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diconet.core.host import to_host
+from diconet.core.segments import segment_sum
 from diconet.core.sets import SetBatch
 from diconet.core.tree import PartitionTree
 from diconet.nets.sweep_candidates import Candidates
-from diconet.problems.kmeans.clusters import cost_of
+
+
+def cost_of(sets: SetBatch, labels: Int[Tensor, "items"]) -> Float[Tensor, "sets"]:
+    """Squared distances of the points to the mean of their cluster, summed over each set."""
+    width = int(labels.max()) + 1 if len(labels) else 1
+    cluster = sets.owner * width + labels
+    x = (sets.items - sets.mean(sets.items)[sets.owner]).double()
+    count = torch.bincount(cluster, minlength=len(sets) * width).clamp(min=1)
+    mean = segment_sum(x, cluster, len(sets) * width) / count[:, None]
+    return sets.sum((x - mean[cluster]).square().sum(1)).float()
 
 
 @runtime_checkable

@@ -235,3 +235,32 @@ def log_likelihood(signal: EdgeSignal, target: Sequences) -> Float[Tensor, "sets
     per_item = (each * signal.graph.present).sum(1)
     total = segment_sum(per_item, signal.roots.owner, len(signal.roots))
     return total / signal.roots.sizes.clamp(min=1)
+
+
+class LengthMerge(Part):
+    """Scores every edge by minus its length, in units of the mean distance to near neighbours.
+
+    The control for what learning buys: everything after it is the same. The factor `scale` sets
+    how much the noise of a decoder weighs against it.
+    """
+
+    def __init__(self, slots: int = 8, scale: float = 7.0) -> None:
+        super().__init__()
+        self.slots = slots
+        self.scale = scale
+
+    def forward(
+        self, level: Level, below: EdgeSignal | None, target: Sequences | None
+    ) -> EdgeSignal | None:
+        if level.number:
+            return None  # the root alone sees every edge
+        sets = level.sets
+        graph = NearGraph.of(sets, self.slots)
+        length = torch.linalg.vector_norm(sets.items[graph.neighbour] - sets.items[:, None], dim=2)
+        near = length[:, :5].mean(1)
+        unit = sets.mean(near)[sets.owner].clamp(min=torch.finfo(near.dtype).tiny)
+        logits = -self.scale * length / unit[:, None]
+        answer = at_roots(level.roots, sets, graph, logits)
+        return (
+            answer if target is None else replace(answer, log_prob=log_likelihood(answer, target))
+        )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from diconet.problems.page import Division
     from diconet.problems.solution import Model, Solution
 
-_PICTURE_LEAF = 16
+_PICTURED, _PICTURE_LEAF = 240, 16
 _METRICS = ("euclidean", "haversine", "EUC_2D", "CEIL_2D", "ATT", "GEO")
 
 
@@ -109,17 +109,14 @@ class TspProblem(Problem):
         ]
 
     def accepts(self, network: DiCoNet) -> bool:
-        from diconet.problems.tsp.edges import EdgeMerge
-        from diconet.problems.tsp.length import LengthMerge
+        from diconet.problems.tsp.edges import EdgeMerge, LengthMerge
         from diconet.problems.tsp.pairs import PairMerge
 
         return isinstance(network.merge, EdgeMerge | PairMerge | LengthMerge)
 
     def pictures(self, model: Model, folder: Path) -> list[Path]:
-        from diconet.problems.networks import as_network
-        from diconet.problems.tsp.recipe import pictures
-
-        return pictures(as_network(self, model), folder)
+        (cities,) = self.fresh(_PICTURED, 1, seed=3).data
+        return [self.page_solve(cities, "learned", model).save_levels(folder / "tsp_levels.png")]
 
     def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
         import numpy as np

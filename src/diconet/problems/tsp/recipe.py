@@ -28,11 +28,10 @@ from diconet.problems.tsp.pairs import (
     PairSplit,
 )
 from diconet.problems.tsp.problem import PROBLEM
-from diconet.problems.tsp.solve import Tour, tsp
 from diconet.problems.tsp.table import WEIGHTS, reproduce
-from diconet.problems.tsp.task import TourBook, TspTask
+from diconet.problems.tsp.task import TourBook
 
-__all__ = ["Settings", "build", "labels", "pictures", "reproduce", "train_all", "train_model"]
+__all__ = ["Settings", "build", "labels", "reproduce", "train_all", "train_model"]
 
 
 @dataclass(frozen=True)
@@ -132,18 +131,3 @@ def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
         train_model(settings, runs / f"tsp_{preset}", quiet)
     named = {name: runs / name for name in WEIGHTS.values()}
     return from_runs({**named, PROBLEM.name: runs / "tsp_default"})
-
-
-def pictures(
-    model: DiCoNet, folder: Path, *, size: int = 240, leaf_size: int = 40, seed: int = 3
-) -> list[Path]:
-    """Parts with their own tours, level by level up to the tour of all cities.
-
-    Trees grow to small leaves here: what is enough for the network is too much for a picture.
-    """
-
-    small = DiCoNet(model.split, model.merge, Growth(leaf_size=leaf_size))
-    cities = TspTask().sample(1, size, rng=torch.Generator().manual_seed(seed)).items
-    solution = tsp(cities, model=small)
-    assert isinstance(solution, Tour)
-    return [solution.save_levels(folder / "tsp_levels.png")]

@@ -30,8 +30,7 @@ from diconet.problems.networks import as_network
 from diconet.problems.progress import tell
 from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
 from diconet.problems.tsp.divide import LEAF, Budget, searched
-from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, scored_once
-from diconet.problems.tsp.length import LengthMerge
+from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, LengthMerge, scored_once
 from diconet.problems.tsp.pairs import PairMerge
 from diconet.problems.tsp.problem import PROBLEM
 from diconet.problems.tsp.search.decode import greedy_tour, strip_tour

@@ -21,7 +21,7 @@ from diconet.core.tree import Cut, Level
 from diconet.nets.axes import AcrossSplit
 from diconet.problems.networks import shipped
 from diconet.problems.problem import cells
-from diconet.problems.tsp.length import LengthMerge
+from diconet.problems.tsp.edges import LengthMerge
 from diconet.problems.tsp.pairs import PairMerge, PairSignal
 from diconet.problems.tsp.solve import tsp
 from diconet.problems.tsp.task import TspTask, lengths, neighbours
