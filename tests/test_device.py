@@ -68,8 +68,8 @@ CASES: dict[str, Any] = {
     "tsp default": tsp.Settings(leaf_size=5, **_TSP),
     "tsp bs1": tsp.Settings("pairs", **_TSP),
     "tsp pairs": tsp.Settings("pairs", depth=1, **_TSP),
-    "sort default": algorithms.Settings("sort", SHORT),
-    "subarray default": algorithms.Settings("subarray", SHORT),
+    "sort default": algorithms.Recipe("sort").Settings(SHORT),
+    "subarray default": algorithms.Recipe("subarray").Settings(SHORT),
 }
 
 

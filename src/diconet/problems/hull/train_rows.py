@@ -18,9 +18,8 @@ from diconet.core.tree import Growth, Merge, fold, grow
 from diconet.core.weights import fit
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig, check_least
-from diconet.learn.estimators import per_item
+from diconet.learn.estimators import per_item, policy_gradient, split_variance
 from diconet.learn.loop import train
-from diconet.learn.losses import policy_gradient, split_variance
 from diconet.nets.pointer import PointerMerge
 from diconet.nets.set_split import SetSplit
 from diconet.problems.hull.measure import accuracies
