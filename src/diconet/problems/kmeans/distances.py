@@ -1,4 +1,4 @@
-"""Distances between points and centres, for loops over points."""
+"""Distances between points and centres, and what clusters add up to, for loops over points."""
 
 from __future__ import annotations
 
@@ -25,6 +25,25 @@ def between(x, i, centres, c):
         gap = x[i, j] - centres[c, j]
         far += gap * gap
     return far
+
+
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@typing.no_type_check
+def add(x, i, weight, sums, c):
+    """Adds a point to what a cluster's points sum up to and, last, weigh."""
+    d = x.shape[1]
+    sums[c, d] += weight
+    for j in range(d):
+        sums[c, j] += weight * x[i, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@typing.no_type_check
+def update_mean(sums, c, means):
+    """The mean of a cluster from its sums."""
+    d = means.shape[1]
+    for j in range(d):
+        means[c, j] = sums[c, j] / (sums[c, d] + TINY)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)

@@ -43,6 +43,9 @@ _AT_LEAST = 32_768
 _KICKED = 6
 """One cluster in this many is exchanged, and one more; half as many after a kick in vain."""
 
+_LONGER = 5
+"""After a search, points move in at most this many times the rounds before it."""
+
 _KICKED_TRIES = 4
 """After a kick, a search has one in this many of its tries."""
 
@@ -247,13 +250,18 @@ def _searched(
     """The labels of one node after its search, and after kicks for as long as these pay."""
     tries, size, in_vain = int(merge.tries * k), 1 + k // _KICKED, 0
     squares = float((np.square(x, dtype=np.float64).sum(1) * w).sum())
-    best = arrays_of(x, labels, k)
-    exchange_node(x, w, *best, merge.rounds, tries, *net)
+
+    def search(labels: np.ndarray, tries: int) -> tuple[np.ndarray, ...]:
+        known = arrays_of(x, labels, k)
+        for rounds, upto in ((merge.rounds, tries), (_LONGER * merge.rounds, 0)):
+            exchange_node(x, w, *known, rounds, upto, *net)
+        return known
+
+    best = search(labels, tries)
     most = _explained(best[2])
     most_kicks = min(_KICKS + min(k, len(x) // k) // _MORE, _MOST_KICKS)
     for _ in range(most_kicks if kicks and tries > 0 and k > 2 else 0):
-        known = arrays_of(x, kicked(best, size), k)
-        exchange_node(x, w, *known, merge.rounds, tries // _KICKED_TRIES, *net)
+        known = search(kicked(best, size), tries // _KICKED_TRIES)
         explained = _explained(known[2])
         if explained - most <= _PAID * (squares - most):
             in_vain, size = in_vain + 1, max(1, size // 2)

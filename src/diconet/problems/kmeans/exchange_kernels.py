@@ -18,7 +18,7 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import FAR, INNER, TINY, between
+from diconet.problems.kmeans.distances import FAR, INNER, TINY, add, between, update_mean
 
 LABEL, HALF, ORDER = 0, 1, 2
 GAIN, LOSS, COST, SCORES = 0, 1, 2, 3
@@ -55,29 +55,35 @@ def sort_points(at, start):
 @typing.no_type_check
 def add_up(x, w, at, sums, means):
     """What the points of each cluster add up to, and their mean."""
-    k, d = means.shape
+    k = len(means)
     for c in range(k):
-        for j in range(d + 1):
+        for j in range(sums.shape[1]):
             sums[c, j] = 0.0
     for i in range(len(w)):
-        c = at[LABEL, i]
-        sums[c, d] += w[i]
-        for j in range(d):
-            sums[c, j] += w[i] * x[i, j]
+        add(x, i, w[i], sums, at[LABEL, i])
     for c in range(k):
-        for j in range(d):
-            means[c, j] = sums[c, j] / (sums[c, d] + TINY)
+        update_mean(sums, c, means)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
-def shift(x, i, weight, sums, means, c):
-    """Adds a point to a cluster, or takes it away if the weight is negative; the mean follows."""
-    d = means.shape[1]
-    sums[c, d] += weight
+def move(x, i, weight, sums, means, old, new):
+    """Moves a point to another cluster, from none where that is -1; the means follow."""
+    if old >= 0:
+        add(x, i, -weight, sums, old)
+        update_mean(sums, old, means)
+    add(x, i, weight, sums, new)
+    update_mean(sums, new, means)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@typing.no_type_check
+def explained(sums, c):
+    """What a cluster takes off its points' sum of squares."""
+    total, d = 0.0, sums.shape[1] - 1
     for j in range(d):
-        sums[c, j] += weight * x[i, j]
-        means[c, j] = sums[c, j] / (sums[c, d] + TINY)
+        total += sums[c, j] * sums[c, j]
+    return total / (sums[c, d] + TINY)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
@@ -107,8 +113,7 @@ def settle(x, w, at, start, sums, means, near):
                 at[LABEL, i] = best
                 left -= 1
                 moved += 1
-                shift(x, i, -w[i], sums, means, c)
-                shift(x, i, w[i], sums, means, best)
+                move(x, i, w[i], sums, means, c, best)
     if moved:
         sort_points(at, start)
     return moved

@@ -7,7 +7,7 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import INNER, TINY, between, find_near
+from diconet.problems.kmeans.distances import INNER, TINY, add, between, find_near, update_mean
 from diconet.problems.kmeans.exchange_kernels import (
     COST,
     FEATURES,
@@ -21,9 +21,10 @@ from diconet.problems.kmeans.exchange_kernels import (
     add_up,
     cut_in_two,
     describe,
+    explained,
     look,
+    move,
     settle,
-    shift,
     sort_points,
 )
 
@@ -31,11 +32,8 @@ _ROUNDS = 3
 _REGION = 8
 """Clusters near a cluster that are in its region: what trying to exchange it may change."""
 
-_LONGER = 5
-"""In the end, points move in at most this many times the rounds of the beginning,"""
-
 _FEW = 1e-3
-"""until fewer than this share of them do."""
+"""Rounds end where no more than this share of the points move."""
 
 _SLACK = 0.6
 """An exchange is tried though it should gain no more than this share of what it loses.
@@ -74,8 +72,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
         c = ids[q]
         mark[c] = 0
         count += start[c + 1] - start[c]
-        for j in range(d):
-            before += sums[c, j] * sums[c, j] / (sums[c, d] + TINY)
+        before += explained(sums, c)
     rows, slot = np.empty(count, np.int64), np.empty(count, np.int64)
     count = 0
     for q in range(r):
@@ -88,12 +85,9 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
     local, centres = np.zeros((slots, d + 1)), np.empty((slots, d), x.dtype)
     for p in range(count):
         if slot[p] >= 0:
-            local[slot[p], d] += w[rows[p]]
-            for j in range(d):
-                local[slot[p], j] += w[rows[p]] * x[rows[p], j]
+            add(x, rows[p], w[rows[p]], local, slot[p])
     for q in range(slots):
-        for j in range(d):
-            centres[q, j] = local[q, j] / (local[q, d] + TINY)
+        update_mean(local, q, centres)
     for _ in range(_ROUNDS):
         moved = False
         for p in range(count):
@@ -112,9 +106,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
             if best != mine:
                 moved = True
                 slot[p] = best
-                if mine >= 0:
-                    shift(x, i, -w[i], local, centres, mine)
-                shift(x, i, w[i], local, centres, best)
+                move(x, i, w[i], local, centres, mine, best)
         if not moved:
             break
     after = 0.0
@@ -123,16 +115,14 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
             was_empty = q < r and q != new and sums[ids[q], d] <= 0
             if local[q, d] <= 0 and not was_empty:
                 return -np.inf, r
-            for j in range(d):
-                after += local[q, j] * local[q, j] / (local[q, d] + TINY)
+            after += explained(local, q)
     if after - before > least:
         for p in range(count):
             at[LABEL, rows[p]] = ids[slot[p]]
         for q in range(r):
             for j in range(d + 1):
                 sums[ids[q], j] = local[q, j]
-            for j in range(d):
-                means[ids[q], j] = local[q, j] / (local[q, d] + TINY)
+            update_mean(sums, ids[q], means)
     return after - before, r
 
 
@@ -156,7 +146,7 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
     add_up(x, w, at, sums, means)
     find_near(means, ids, k, near, gap)
     for _ in range(rounds):
-        if not settle(x, w, at, start, sums, means, near):
+        if settle(x, w, at, start, sums, means, near) <= _FEW * n:
             break
         find_near(means, ids, k, near, gap)
     for c in range(k):
@@ -220,12 +210,6 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
         made += 1
         sort_points(at, start)
         find_near(means, ids, touched, near, gap)
-    for c in range(k):
-        ids[c] = c
-    for _ in range(_LONGER * rounds):
-        if settle(x, w, at, start, sums, means, near) <= _FEW * n:
-            break
-        find_near(means, ids, k, near, gap)
     return tried, made
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import between, find_near, two_nearest
+from diconet.problems.kmeans.distances import add, between, find_near, two_nearest
 from diconet.problems.kmeans.threads import in_parts
 
 _BLOCK = 32_768
@@ -48,8 +48,7 @@ def lloyd(
         np.full(n, -1, np.int64) if labels is None else labels.astype(np.int64),
         np.full(n, np.inf, np.float32),
         np.zeros(n, np.float32),
-        np.zeros(centres.shape),
-        np.zeros(k),
+        np.zeros((k, centres.shape[1] + 1)),
     )
     enough = tolerance * float(np.var(x[:: max(1, n // 100_000)], axis=0).mean())
     means, moved, done = centres.astype(x.dtype), np.zeros(k), 0
@@ -59,21 +58,24 @@ def lloyd(
         if done >= rounds or (done and (changed == 0 or np.square(moved).sum() <= enough)):
             return Settled(state.labels, done)
         done += 1
-        mass = state.mass[:, None]
-        new = np.where(mass > 0, state.sums / np.maximum(mass, 1e-30), means).astype(x.dtype)
+        mass = state.sums[:, -1:]
+        new = np.where(mass > 0, state.sums[:, :-1] / np.maximum(mass, 1e-30), means)
+        new = new.astype(x.dtype)
         moved = np.sqrt(np.square(new - means, dtype=np.float64).sum(1)) * (1 + _ROUNDING)
         means = new
 
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """Labels, bounds on the distances to the nearest two centres, and what clusters add up to."""
+    """Labels, bounds on the distances to the nearest two centres, and what clusters add up to.
+
+    The last column of `sums` is what they weigh.
+    """
 
     labels: np.ndarray
     upper: np.ndarray
     lower: np.ndarray
     sums: np.ndarray
-    mass: np.ndarray
 
 
 def _visit(
@@ -85,37 +87,33 @@ def _visit(
     first: bool,
 ) -> int:
     """Moves all points to their nearest means, given how far those moved; how many did."""
-    n, (k, d) = len(x), means.shape
+    n, k = len(x), len(means)
     near, gap = np.empty((k, 1), np.int64), np.empty((k, 1), np.float32)
     find_near(means, np.arange(k), k, near, gap)
     apart = 0.5 * np.sqrt(gap[:, 0].astype(np.float64)) * (1 - _ROUNDING)
     how = (means, moved, apart, first)
     bounds = (state.labels, state.upper, state.lower)
 
-    def visit(low: int) -> tuple[np.ndarray, np.ndarray, int]:
-        more = np.zeros((k, d)), np.zeros(k)
-        high = min(low + _BLOCK, n)
-        return *more, int(visit_block(x, weights, low, high, *how, *bounds, *more))
+    def visit(low: int) -> tuple[np.ndarray, int]:
+        more, high = np.zeros_like(state.sums), min(low + _BLOCK, n)
+        return more, int(visit_block(x, weights, low, high, *how, *bounds, more))
 
     changed = 0
-    for sums, mass, moves in in_parts(visit, range(0, n, _BLOCK), work=x.size * k):
+    for sums, moves in in_parts(visit, range(0, n, _BLOCK), work=x.size * k):
         state.sums[:] += sums
-        state.mass[:] += mass
         changed += moves
     return changed
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
-def visit_block(
-    x, w, low, high, centres, moved, apart, first, labels, upper, lower, sums, mass
-):  # fmt: skip
+def visit_block(x, w, low, high, centres, moved, apart, first, labels, upper, lower, sums):
     """Each point of a block to its nearest centre, where its bounds allow a change.
 
     `moved` is how far each centre went, `apart` half the way from each to its nearest; `first`
-    looks at all points. `sums` and `mass` get what the changes add; their number is the answer.
+    looks at all points. `sums` gets what the changes add; their number is the answer.
     """
-    k, d = centres.shape
+    k = len(centres)
     most, second, which = 0.0, 0.0, -1
     for c in range(k):
         if moved[c] > most:
@@ -140,20 +138,16 @@ def visit_block(
         if first or best != mine:
             labels[i] = best
             changed += 1
-            mass[best] += w[i]
-            for j in range(d):
-                sums[best, j] += w[i] * x[i, j]
+            add(x, i, w[i], sums, best)
             if not first:
-                mass[mine] -= w[i]
-                for j in range(d):
-                    sums[mine, j] -= w[i] * x[i, j]
+                add(x, i, -w[i], sums, mine)
     return changed
 
 
 def _fill_empty(x: np.ndarray, weights: np.ndarray, state: _State) -> None:
     """Gives every cluster without points the one that is farthest from its centre."""
-    labels, sums, mass = state.labels, state.sums, state.mass
-    counts = np.bincount(labels, minlength=len(mass))
+    labels, sums = state.labels, state.sums
+    counts = np.bincount(labels, minlength=len(sums))
     if counts.min() > 0:
         return
     far = np.argsort(-state.upper, kind="stable")
@@ -164,8 +158,7 @@ def _fill_empty(x: np.ndarray, weights: np.ndarray, state: _State) -> None:
         i = far[place]
         counts[labels[i]] -= 1
         counts[c] += 1
-        mass[labels[i]] -= weights[i]
-        sums[labels[i]] -= weights[i] * x[i]
+        point = weights[i] * np.append(x[i], 1)
+        sums[labels[i]] -= point
+        sums[c] += point
         labels[i], state.upper[i] = c, 0.0
-        mass[c] += weights[i]
-        sums[c] += weights[i] * x[i]
