@@ -288,7 +288,7 @@ def main() -> None:
         if options.out:
             with options.out.open("a") as file:
                 file.write(json.dumps(record) + "\n")
-    order = sorted(grid, key=lambda cell: cell[1:])
+    order = sorted((cell for cell in grid if grid[cell]), key=lambda cell: cell[1:])
     print("\n".join([*(row(cell, grid[cell]) for cell in order), *summary(grid)]))
 
 
