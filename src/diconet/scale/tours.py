@@ -268,9 +268,9 @@ def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
     metric, tiny = Metric.of(xy), _HAIR * float(np.ptp(xy, axis=0).max())
     for number in range(len(parts)):
         mine = members[group == number]
-        kicks, lucky = int(_SEAM_KICKS * len(mine)), np.uint64((seed * 1009 + number) | 1)
+        lucky = np.uint64((seed * 1009 + number) | 1)
         search_part(
-            metric.xy, metric.code, near, path, pos, strand, local, mine, True, True, kicks,
+            metric.xy, metric.code, near, path, pos, strand, local, mine, True, True, _SEAM_KICKS,
             _WALK, tiny, lucky, 0.0, 0.0,
         )  # fmt: skip
     return path

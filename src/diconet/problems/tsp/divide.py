@@ -3,7 +3,8 @@
 A round grows a tree over all cities. Its leaves are searched one by one while the rest of the tour
 stays; then each inner node searches the cities along its cut. The next round cuts in other
 directions, so that no seam stays one. The tour is cut into strands, paths with fixed ends, which
-two threads can search at the same time; the answer does not depend on how many threads there are.
+two threads can search at the same time. There are two strands whatever the number of threads, so
+the answer does not depend on it; under a time limit, one thread has the tour in one piece.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 import torch
+from numba import njit
 
 from diconet.core.noise import mix
 from diconet.core.sets import SetBatch
@@ -32,9 +34,10 @@ LEAF = 2_000
 
 _STRANDS = 2
 _WALK = 50  # steps of the walk that picks the edges of a kick, at most
-_AT_SEAMS = 0.2  # of the kicks per city of a leaf
-_BATCH = 2  # kicks per city in a round
+_BATCH = 2.0  # kicks per city in a round
+_FIRST = 0.5  # the same in the first, which tells how many there is time for
 _SEAM = 5  # near neighbours that show a city lies at a cut
+_WIDTH = 5  # edges from a cut to the border of the strip that is searched along it
 _HAIR = 1e-12
 _FEW = 500  # cities up to which there is more than one start
 _STARTS = 4
@@ -112,17 +115,16 @@ class _Step:
 
 def _steps(budget: Budget, heat: float) -> Iterator[_Step]:
     """The steps that fill a budget; they cool down from `heat` to 0 as it runs out."""
-    begun, done, before = budget.clock(), 0.0, 0.0
+    begun, done, total = budget.clock(), 0.0, budget.kicks
     while not budget.over:
-        kicks = _BATCH if budget.deadline is not None else min(_BATCH, budget.kicks - done)
+        kicks = min(_BATCH, total - done)
+        if budget.deadline is not None:
+            used = (budget.clock() - begun) / (budget.deadline - begun)
+            total = done / used if done else np.inf
+            kicks = min(_BATCH, max(total - done, 0.01)) if done else _FIRST
         if kicks <= 0:
             return
-        if budget.deadline is None:
-            used, after = done / budget.kicks, (done + kicks) / budget.kicks
-        else:  # this step takes about as long as the one before
-            used = (budget.clock() - begun) / (budget.deadline - begun)
-            after, before = min(2 * used - before, 1.0), used
-        yield _Step(kicks, heat * (1 - used), heat * (1 - after))
+        yield _Step(kicks, heat * (1 - done / total), heat * max(1 - (done + kicks) / total, 0.0))
         done += kicks
 
 
@@ -141,8 +143,9 @@ class _Flat:
         """The tour after `kicks` kicks, and after exchanges if it is to `descend` first."""
         tour = tour.copy()
         link = np.full((len(tour), 2), -1, dtype=np.int32)
+        core = np.arange(len(tour), dtype=np.int32)
         search(
-            self.metric.xy, self.metric.code, self.near, link, tour, descend, kicks, _WALK,
+            self.metric.xy, self.metric.code, self.near, link, tour, core, descend, kicks, _WALK,
             self.tiny, _seed(self.seed, number), warm, cool,
         )  # fmt: skip
         return tour
@@ -185,12 +188,13 @@ class _Round:
         threads: int | None,
     ) -> None:
         self.metric, self.near, self.budget = metric, near, budget
-        self.kicks, self.tiny, self.threads = kicks, tiny, threads
+        self.kicks, self.tiny, self.threads = kicks, tiny, threads or _threads()
         self.seeds = (seed, number)
         num = len(tour)
         # Strands begin elsewhere in every round, so that their ends do not stay either.
+        strands = _STRANDS if budget.deadline is None else self.threads
         start = (number * num) // (2 * _STRANDS) + number * 97
-        self.paths = [path.copy() for path in np.array_split(np.roll(tour, -start), _STRANDS)]
+        self.paths = [path.copy() for path in np.array_split(np.roll(tour, -start), strands)]
         self.strand = np.empty(num, dtype=np.int32)
         self.pos = np.empty(num, dtype=np.int32)
         for which, path in enumerate(self.paths):
@@ -209,6 +213,8 @@ class _Round:
 
     def __call__(self, level: Level, below: Any, target: Any) -> None:
         """Searches all parts of a level; the strands are what threads share out."""
+        if self.budget.over:
+            return
         parts: list[list[tuple[np.ndarray, bool]]] = [[] for _ in self.paths]
         for members, seam in _parts(level, self.near):
             strand = self.strand[members]
@@ -222,12 +228,11 @@ class _Round:
                 seed = _seed(*self.seeds, level.number, number, which)
                 self._search(which, members, seam, seed)
 
-        with ThreadPoolExecutor(self.threads or _threads()) as pool:
+        with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(work, range(len(self.paths))))
 
     def _search(self, which: int, members: np.ndarray, seam: bool, seed: np.uint64) -> None:
-        """Kicks in a leaf; at a seam exchanges first, which may be new there, and fewer kicks."""
-        kicks = int((_AT_SEAMS if seam else 1.0) * self.kicks * len(members))
+        """Kicks, and at a seam exchanges first, which may be new there."""
         search_part(
             self.metric.xy,
             self.metric.code,
@@ -239,7 +244,7 @@ class _Round:
             members,
             False,
             seam,
-            kicks,
+            self.kicks,
             _WALK,
             self.tiny,
             seed,
@@ -266,7 +271,7 @@ def _parts(
         node = np.full(level.roots.num_items, -1, dtype=np.int64)
         side = np.zeros(level.roots.num_items, dtype=bool)
         node[rows], side[rows] = inside.owner.numpy(), level.cut.side.numpy()
-        at_cut = _at_cut(near[:, :_SEAM], node, side)
+        at_cut = _at_cut(near[:, :_SEAM], node, side, _WIDTH)
     leaf = level.is_leaf.tolist()
     for number, (start, stop) in enumerate(pairwise(offsets)):
         members = index[start:stop]
@@ -281,11 +286,28 @@ def _parts(
             yield some, True
 
 
-def _at_cut(near: np.ndarray, node: np.ndarray, side: np.ndarray) -> np.ndarray:
-    """Cities with a near neighbour across their node's cut, and the near neighbours of those."""
-    known = near >= 0
-    same = (node[near] == node[:, None]) & (node >= 0)[:, None] & known
-    found = (same & (side[near] != side[:, None])).any(1)
-    for _ in range(2):
-        found = found | (same & found[near]).any(1)
+@njit(cache=True, nogil=True)
+@no_type_check
+def _at_cut(near, node, side, width):
+    """Cities with a near neighbour across their node's cut, and those up to `width` edges away."""
+    n = len(node)
+    found = np.zeros(n, dtype=np.bool_)
+    queue = np.empty(n, dtype=np.int32)
+    count = 0
+    for i in range(n):
+        for other in near[i] if node[i] >= 0 else near[i, :0]:
+            if other >= 0 and node[other] == node[i] and side[other] != side[i] and not found[i]:
+                found[i] = True
+                queue[count] = i
+                count += 1
+    start = 0
+    for _ in range(width):
+        stop = count
+        for at in range(start, stop):
+            for other in near[queue[at]]:
+                if other >= 0 and node[other] == node[queue[at]] and not found[other]:
+                    found[other] = True
+                    queue[count] = other
+                    count += 1
+        start = stop
     return found

@@ -12,6 +12,8 @@ from diconet.problems.tsp.divide import Budget, searched
 from diconet.problems.tsp.search.decode import greedy_tour
 from diconet.problems.tsp.search.exchange import (
     improve,
+    keep,
+    measured,
     new_room,
     positions,
     rewrite,
@@ -20,7 +22,7 @@ from diconet.problems.tsp.search.exchange import (
 from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
-from diconet.problems.tsp.search.parts import search_part
+from diconet.problems.tsp.search.parts import core_of, search_part
 
 
 def shortest(metric: Metric) -> float:
@@ -43,23 +45,23 @@ def is_permutation(tour: np.ndarray, n: int) -> bool:
 def test_an_exchange_does_what_it_says_and_can_be_taken_back(
     n: int, seed: int, breadth: list[int]
 ) -> None:
-    """The gain is real, only edges between its ends change, and the log restores the tour."""
+    """The gain is real, only edges between its ends change, and what was kept restores the tour."""
     rng = np.random.default_rng(seed)
     metric = Metric.of(rng.random((n, 2)))
     near = near_lists(metric.xy, 5)
-    reach = np.linalg.norm(metric.xy[near] - metric.xy[:, None], axis=2)
     tour = rng.permutation(n).astype(np.int32)
     pos, kept, before = positions(tour), tour.copy(), edges_of(tour)
     t, gains, room = new_room()
     start = int(rng.integers(n))
-    args = (metric.xy, 0, near, reach, free(n), tour, pos, start, 1e-9)
+    args = (0, near, measured(metric.xy, 0, near), free(n), tour, pos, start, 1e-9)
     gain, k = improve(*args, np.array(breadth), t, gains, room)
     assert np.array_equal(tour, kept)
     if k == 0:
         assert gain == 0
         return
-    log, windows = np.empty(99, dtype=np.int32), np.empty((4, 2), dtype=np.int32)
-    used, many = rewrite(tour, pos, k, room, np.empty(n, dtype=np.int32), log, windows, 0, 0)
+    windows = np.empty((4, 2), dtype=np.int32)
+    many = rewrite(tour, pos, k, room, np.empty(n, dtype=np.int32), windows, 0, n)
+    assert many == 1
     assert is_permutation(tour, n)
     assert np.array_equal(pos[tour], np.arange(n))
     assert metric.length(tour) == pytest.approx(metric.length(kept) - gain)
@@ -68,7 +70,10 @@ def test_an_exchange_does_what_it_says_and_can_be_taken_back(
     out = {frozenset(pair) for pair in zip(ends[::2], ends[1::2], strict=True)}
     put_in = {frozenset(pair) for pair in zip(ends[1::2], [*ends[2::2], ends[0]], strict=True)}
     assert edges_of(tour) == (before - out) | put_in
-    take_back(tour, pos, log, windows, used, many)
+    new, other = tour.copy(), kept.copy()
+    keep(tour, other, windows, many)
+    assert np.array_equal(other, new)
+    take_back(tour, pos, kept, windows, many)
     assert np.array_equal(tour, kept)
     assert np.array_equal(pos[tour], np.arange(n))
 
@@ -79,28 +84,31 @@ def test_an_exchange_that_would_leave_two_tours_is_not_made() -> None:
     metric, near = Metric.of(cities), near_lists(cities, 4)
     for seed in range(20):
         tour = np.random.default_rng(seed).permutation(5).astype(np.int32)
-        search(metric.xy, 0, near, free(5), tour, True, 20, 10, 1e-9, SEED, 0.0, 0.0)
+        search(metric.xy, 0, near, free(5), tour, every(5), True, 20, 10, 1e-9, SEED, 0.0, 0.0)
         assert is_permutation(tour, 5)
         assert metric.length(tour) == pytest.approx(shortest(metric))
 
 
-def test_where_the_log_is_full_nothing_changes() -> None:
+def test_where_too_many_would_move_nothing_changes() -> None:
     metric = Metric.of(np.random.default_rng(0).random((30, 2)))
     near = near_lists(metric.xy, 5)
-    reach = np.linalg.norm(metric.xy[near] - metric.xy[:, None], axis=2)
     tour = np.arange(30, dtype=np.int32)
     pos = positions(tour)
     t, gains, room = new_room()
-    args = (metric.xy, 0, near, reach, free(30), tour, pos, 3, 1e-9)
+    args = (0, near, measured(metric.xy, 0, near), free(30), tour, pos, 3, 1e-9)
     _, k = improve(*args, np.array([5, 3]), t, gains, room)
     assert k > 0
-    log, windows = np.empty(0, dtype=np.int32), np.empty((4, 2), dtype=np.int32)
-    rest = (np.empty(30, dtype=np.int32), log, windows, 0, 0)
-    assert rewrite(tour, pos, k, room, *rest) == (0, 0)
+    spare, windows = np.empty(30, dtype=np.int32), np.empty((4, 2), dtype=np.int32)
+    assert rewrite(tour, pos, k, room, spare, windows, 0, 0) == 0
+    assert rewrite(tour, pos, k, room, spare, windows, 4, 30) == 4
     assert np.array_equal(tour, np.arange(30))
 
 
 SEED = np.uint64(7)
+
+
+def every(n: int) -> np.ndarray:
+    return np.arange(n, dtype=np.int32)
 
 
 def free(n: int) -> np.ndarray:
@@ -117,7 +125,8 @@ def test_a_search_gains_what_it_says_and_never_lengthens_but_when_warm(
     metric, near = Metric.of(cities), near_lists(cities, 6)
     tour = rng.permutation(n).astype(np.int32)
     length = metric.length(tour)
-    gain = search(metric.xy, 0, near, free(n), tour, True, kicks, 10, 1e-9, SEED, warm, warm)
+    args = (metric.xy, 0, near, free(n), tour, every(n), True, kicks, 10)
+    gain = search(*args, 1e-9, SEED, warm, warm)
     assert is_permutation(tour, n)
     assert gain >= 0 or warm
     assert metric.length(tour) == pytest.approx(length - gain)
@@ -134,7 +143,8 @@ def test_linked_edges_stay(n: int, seed: int) -> None:
     for i in range(0, n - 1, 3):
         link[tour[i], 1], link[tour[i + 1], 0] = tour[i + 1], tour[i]
     kept = {frozenset((int(tour[i]), int(tour[i + 1]))) for i in range(0, n - 1, 3)}
-    search(metric.xy, 0, near_lists(cities, 6), link, tour, True, 50, 10, 1e-9, SEED, 0.0, 0.0)
+    args = (metric.xy, 0, near_lists(cities, 6), link, tour, every(n), True, 50, 10)
+    search(*args, 1e-9, SEED, 0.0, 0.0)
     assert kept <= edges_of(tour)
 
 
@@ -151,13 +161,27 @@ def test_searching_a_part_leaves_the_rest_as_it_was(n: int, seed: int, closed: b
     outside = {e for e in edges_of(path) if not e & set(members.tolist())}
     gain = search_part(
         metric.xy, 0, near, path, positions(path), np.zeros(n, np.int32), -np.ones(n, np.int32),
-        members, closed, True, 40, 10, 1e-9, SEED, 0.0, 0.0,
+        members, closed, True, 2.0, 10, 1e-9, SEED, 0.0, 0.0,
     )  # fmt: skip
     assert is_permutation(path, n)
     assert outside <= edges_of(path)
     assert metric.length(path) == pytest.approx(metric.length(before_) - gain)
     if not closed:
         assert path[[0, -1]].tolist() == ends
+
+
+def test_kicks_begin_away_from_the_border_of_a_part() -> None:
+    """A grid without its right half: the core ends some columns before the cut."""
+    x, y = np.meshgrid(np.arange(40.0), np.arange(20.0))
+    cities = np.stack([x.ravel(), y.ravel()], 1)
+    inside = np.flatnonzero(cities[:, 0] < 20).astype(np.int32)
+    near = near_lists(cities + np.random.default_rng(0).normal(0, 0.01, cities.shape), 8)
+    place = np.full(len(cities), -1, dtype=np.int32)
+    place[inside] = np.arange(len(inside))
+    own = np.where(place[near[inside]] >= 0, place[near[inside]], -1).astype(np.int32)
+    core = cities[inside[core_of(own, (own[:, :5] < 0).any(1))]]
+    assert 15 <= core[:, 0].max() < 19
+    assert core[:, 0].min() == core[:, 1].min() == 0
 
 
 @pytest.mark.parametrize("n", [1, 4, 5, 39, 40, 41, 79, 80, 81, 200, 333])

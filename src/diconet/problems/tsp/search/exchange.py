@@ -4,7 +4,7 @@ An exchange takes out the edges t0-t1, t2-t3, ... and puts in t1-t2, t3-t4, ...,
 home to t0 (Lin & Kernighan, 1973). A depth-first search over near neighbours adds up what edges
 gain; only where the sum is positive does it ask whether one tour is left (Helsgaun, 2000). The
 edges taken out cut the tour into segments. All but the longest are written anew, so the cities that
-move are those of one window, whose old content a log keeps for taking it back.
+move are those of one window. From a tour that was kept, windows can be taken back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from diconet.problems.tsp.search.metric import distance
 MOST = 10
 """Edges of an exchange, at most."""
 
-_CUTS, _NODES, _ORDER, _MATES, _AT, _TRIED = (
+_CUTS, _NODES, _ORDER, _MATES, _AT, _LEFT = (
     10,
     20,
     40,
@@ -27,6 +27,7 @@ _CUTS, _NODES, _ORDER, _MATES, _AT, _TRIED = (
     70,
     80,
 )  # where in `room` each of its parts begins
+_FIRST = 5  # neighbours whose distance is kept
 
 
 @njit(cache=True, nogil=True)
@@ -48,6 +49,15 @@ def positions(tour):
 
 @njit(cache=True, nogil=True)
 @no_type_check
+def beside(tour, pos, city):
+    """The next city on the tour, and the one before."""
+    here = pos[city]
+    after = tour[here + 1] if here + 1 < len(tour) else tour[0]
+    return after, tour[here - 1]  # -1 is the last place
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
 def held(link, a, b):
     """Whether the edge between two neighbours on the tour must stay."""
     return link[a, 0] == b or link[a, 1] == b
@@ -55,61 +65,74 @@ def held(link, a, b):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def improve(xy, code, near, reach, link, tour, pos, t0, tiny, breadth, t, gains, room):
+def measured(xy, code, near):
+    """For each city its place, how far its nearest listed neighbour is, and the first ones."""
+    n, slots = near.shape
+    far = np.empty((n, 8))
+    for i in range(n):
+        far[i, 0], far[i, 1], far[i, 2] = xy[i, 0], xy[i, 1], np.inf
+        for k in range(min(slots, _FIRST)):
+            far[i, 3 + k] = distance(xy, code, i, near[i, k]) if near[i, k] >= 0 else np.inf
+            far[i, 2] = min(far[i, 2], far[i, 3 + k])
+    return far
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room):
     """The first exchange found that takes out an edge of t0 and gains more than `tiny`.
 
-    `breadth` says how many near neighbours are tried for each edge put in. Gives the gain and
-    the number of edges (0 where there is none); `t` holds the ends, `room` what `rewrite` needs.
+    `breadth` says how many near neighbours are tried for each edge put in, 5 at most but for the
+    first. Gives the gain and the number of edges (0 where there is none); `t` holds the ends,
+    `room` what `rewrite` needs.
     """
-    n = len(tour)
-    depth = len(breadth)
-    at, tried = room[_AT:], room[_TRIED:]
-    slots = near.shape[1]
+    slots, depth = near.shape[1], len(breadth)
     for first in range(2):
-        p = pos[t0]
-        if first == 0:
-            t1 = tour[p + 1] if p + 1 < n else tour[0]
-        else:
-            t1 = tour[p - 1] if p > 0 else tour[n - 1]
+        t1 = beside(tour, pos, t0)[first]
         if held(link, t0, t1):
             continue
         t[0], t[1] = t0, t1
-        gains[0] = distance(xy, code, t0, t1)
+        level, last, base = 0, t1, distance(far, code, t0, t1)
         # both count each candidate twice, for its next city and for the one before
-        at[0] = tried[0] = 0
-        level = 0
-        while level >= 0:
-            last = t[2 * level + 1]
-            k = at[level] >> 1
-            c = near[last, k] if k < slots and tried[level] < 2 * breadth[level] else -1
+        at, left = 0, 2 * breadth[0]
+        while True:
+            k = at >> 1
+            c = near[last, k] if left > 0 and k < slots else -1
             if c < 0:
                 level -= 1
+                if level < 0:
+                    break
+                last, base = t[2 * level + 1], gains[level]
+                at, left = room[_AT + level], room[_LEFT + level]
                 continue
-            gain = gains[level] - reach[last, k]
+            gain = base - (far[last, 3 + k] if k < _FIRST else distance(far, code, last, c))
             if gain <= tiny:  # another may be nearer: lists need not be by length
-                at[level] = 2 * k + 2
-                tried[level] += 2
+                at += 2
+                left -= 2
                 continue
-            here = pos[c]
-            onward = tour[here + 1] if here + 1 < n else tour[0]
-            back = tour[here - 1] if here > 0 else tour[n - 1]
+            onward, back = beside(tour, pos, c)
             if onward == last or back == last:
-                at[level] += 2
+                at += 2
                 continue
-            d = onward if at[level] & 1 == 0 else back
-            at[level] += 1
-            tried[level] += 1
+            side = at & 1
+            d = back if side else onward
+            at += 1
+            left -= 1
             if held(link, c, d) or _taken_out(t, level, c, d):
                 continue
             t[2 * level + 2], t[2 * level + 3] = c, d
-            gain += distance(xy, code, c, d)
-            closed = gain - distance(xy, code, d, t0)
-            if closed > tiny and d != t0 and _is_tour(pos, t, level + 2, room):
+            gain += distance(far, code, c, d)
+            closed = gain - distance(far, code, d, t0)
+            # two edges leave one tour if they are taken out in opposite directions
+            whole = closed > tiny and d != t0 and (level > 0 or side != first)
+            if whole and _is_tour(pos, t, level + 2, room):
                 return closed, level + 2
-            if level + 1 < depth:
+            if level + 1 < depth and gain - far[d, 2] > tiny:
+                gains[level] = base
+                room[_AT + level], room[_LEFT + level] = at, left
                 level += 1
-                gains[level] = gain
-                at[level] = tried[level] = 0
+                last, base = d, gain
+                at, left = 0, 2 * breadth[level]
     return 0.0, 0
 
 
@@ -164,10 +187,11 @@ def _is_tour(pos, t, k, room):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def rewrite(tour, pos, k, room, spare, log, windows, used, many):
+def rewrite(tour, pos, k, room, spare, windows, many, most):
     """Makes the exchange that `room` describes, and notes the window it changes.
 
-    Gives the entries of `log` and of `windows` in use; those of before if there is no room left.
+    Gives how many windows are noted; as many as before if there is no room left or more than `most`
+    cities would move.
     """
     n = len(tour)
     longest, size = 0, n - room[_CUTS + k - 1] + room[_CUTS]
@@ -175,9 +199,8 @@ def rewrite(tour, pos, k, room, spare, log, windows, used, many):
         this = room[_CUTS + j] - room[_CUTS + j - 1]
         if this > size:
             longest, size = j, this
-    total = n - size
-    if used + total > len(log) or many == len(windows):
-        return used, many
+    if n - size > most or many == len(windows):
+        return many
     at = 0
     while room[_ORDER + at] >> 1 != longest:
         at += 1
@@ -200,39 +223,50 @@ def rewrite(tour, pos, k, room, spare, log, windows, used, many):
             elif p < 0:
                 p = n - 1
     start = room[_CUTS + longest] + 1
-    return put(tour, pos, start if start < n else 0, total, spare, log, windows, used, many)
+    return put(tour, pos, start if start < n else 0, n - size, spare, windows, many)
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def put(tour, pos, start, total, cities, log, windows, used, many):
-    """Writes cities into a window of the tour, whose old content goes to the log."""
+def put(tour, pos, start, total, cities, windows, many):
+    """Writes cities into a window of the tour, and notes it."""
     n = len(tour)
     windows[many, 0], windows[many, 1] = start, total
-    p = start
-    for i in range(total):
-        log[used + i] = tour[p]
-        tour[p] = cities[i]
-        pos[cities[i]] = p
-        p += 1
-        if p == n:
-            p = 0
-    return used + total, many + 1
+    for i in range(min(total, n - start)):
+        tour[start + i] = cities[i]
+        pos[cities[i]] = start + i
+    for i in range(n - start, total):
+        tour[start + i - n] = cities[i]
+        pos[cities[i]] = start + i - n
+    return many + 1
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def take_back(tour, pos, log, windows, used, many):
-    """Undoes all that the log holds, last window first."""
+def take_back(tour, pos, kept, windows, many):
+    """Makes the tour as it was `kept`, of which it differs within windows only."""
     n = len(tour)
-    while many > 0:
-        many -= 1
-        p, total = windows[many, 0], windows[many, 1]
-        used -= total
-        for i in range(total):
-            city = log[used + i]
-            tour[p] = city
-            pos[city] = p
+    for which in range(many):
+        p = windows[which, 0]
+        for _ in range(windows[which, 1]):
+            city = kept[p]
+            if tour[p] != city:
+                tour[p] = city
+                pos[city] = p
+            p += 1
+            if p == n:
+                p = 0
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def keep(tour, kept, windows, many):
+    """Notes in `kept` what the tour has within windows."""
+    n = len(tour)
+    for which in range(many):
+        p = windows[which, 0]
+        for _ in range(windows[which, 1]):
+            kept[p] = tour[p]
             p += 1
             if p == n:
                 p = 0

@@ -15,8 +15,11 @@ import numpy as np
 from numba import njit
 
 from diconet.problems.tsp.search.exchange import (
+    beside,
     held,
     improve,
+    keep,
+    measured,
     new_room,
     positions,
     put,
@@ -27,32 +30,30 @@ from diconet.problems.tsp.search.metric import distance
 
 _TRIES = 6  # cities drawn for a kick until one is in doubt
 _WINDOWS = 400  # exchanges that one kick may lead to
-_LOG = 50_000  # cities that they may move, together
+_MOVED = 50_000  # cities that an exchange may move
 # Near neighbours tried per edge, where a descent begins. The first edge tries all that it has: the
 # way out of an edge across the map often leads over a far neighbour only.
 _DEEP = np.array([99, 5, 3, 2, 1])
-_QUICK = np.array([5, 3, 1])  # the same, to repair a kick
+_QUICK = np.array([5, 2, 1, 1, 1])  # the same, to repair a kick
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def search(xy, code, near, link, tour, descend, kicks, walk, tiny, seed, warm, cool):
+def search(xy, code, near, link, tour, core, descend, kicks, walk, tiny, seed, warm, cool):
     """Shortens a tour in place and gives by how much; edges in `link` stay.
 
-    `descend` is whether exchanges come first, as they must unless the tour has been through that.
-    What a kick may cost falls from `warm` to `cool`, in units of the edges it takes out; unless
-    both are 0, the tour may be longer in the end, and the gain below 0.
+    Kicks begin at cities of `core`. `descend` is whether exchanges come first, as they must unless
+    the tour has been through that. What a kick may cost falls from `warm` to `cool`, in units of
+    the edges it takes out; unless both are 0, the tour may be longer in the end, and the gain
+    below 0.
     """
     n = len(tour)
     if n < 5:
         return 0.0
-    reach = np.empty(near.shape)
-    for i in range(n):
-        for k in range(near.shape[1]):
-            reach[i, k] = distance(xy, code, i, near[i, k]) if near[i, k] >= 0 else np.inf
+    far = measured(xy, code, near)
     pos = positions(tour)
     spare = np.empty(n, dtype=np.int32)
-    log = np.empty(min(16 * n + 64, _LOG), dtype=np.int32)
+    kept = tour.copy()
     windows = np.empty((_WINDOWS, 2), dtype=np.int32)
     waiting = np.zeros(n, dtype=np.bool_)
     queue = np.empty(n, dtype=np.int32)
@@ -60,15 +61,16 @@ def search(xy, code, near, link, tour, descend, kicks, walk, tiny, seed, warm, c
     total = 0.0
     if descend:
         total += _descend(
-            xy, code, near, reach, link, tour, pos, tiny, _DEEP, t, gains, room, spare, log,
+            code, near, far, link, tour, pos, tiny, _DEEP, t, gains, room, spare,
             windows, waiting, queue,
         )  # fmt: skip
+        kept[:] = tour
     state = np.array([seed], dtype=np.uint64)
-    for number in range(kicks):
+    for number in range(kicks if len(core) > 0 else 0):
         heat = warm + (cool - warm) * number / kicks
         total += _kick(
-            xy, code, near, reach, link, tour, pos, tiny, _QUICK, t, gains, room, spare, log,
-            windows, waiting, queue, walk, state, heat,
+            code, near, far, link, tour, pos, tiny, _QUICK, t, gains, room, spare, kept,
+            windows, waiting, queue, core, walk, state, heat,
         )  # fmt: skip
     return total
 
@@ -76,7 +78,7 @@ def search(xy, code, near, link, tour, descend, kicks, walk, tiny, seed, warm, c
 @njit(cache=True, nogil=True)
 @no_type_check
 def _descend(
-    xy, code, near, reach, link, tour, pos, tiny, breadth, t, gains, room, spare, log, windows,
+    code, near, far, link, tour, pos, tiny, breadth, t, gains, room, spare, windows,
     waiting, queue,
 ):  # fmt: skip
     """Exchanges from every city, again where something changed, until none helps."""
@@ -91,14 +93,11 @@ def _descend(
         head = head + 1 if head + 1 < n else 0
         count -= 1
         waiting[city] = False
-        won, k = improve(
-            xy, code, near, reach, link, tour, pos, city, tiny, breadth, t, gains, room
-        )
+        won, k = improve(code, near, far, link, tour, pos, city, tiny, breadth, t, gains, room)
         if k == 0:
             continue
-        _, many = rewrite(tour, pos, k, room, spare, log, windows, 0, 0)
-        if many == 0:  # too far apart on a long tour
-            continue
+        if rewrite(tour, pos, k, room, spare, windows, 0, _MOVED) == 0:
+            continue  # too far apart on a long tour
         total += won
         for i in range(2 * k):
             if not waiting[t[i]]:
@@ -112,13 +111,13 @@ def _descend(
 @njit(cache=True, nogil=True)
 @no_type_check
 def _kick(
-    xy, code, near, reach, link, tour, pos, tiny, breadth, t, gains, room, spare, log, windows,
-    waiting, queue, walk, state, heat,
+    code, near, far, link, tour, pos, tiny, breadth, t, gains, room, spare, kept, windows,
+    waiting, queue, core, walk, state, heat,
 ):  # fmt: skip
     """One kick and its repair; gives what was gained, 0 where all was taken back."""
     n = len(tour)
-    p, q, r, s = _places(near, tour, pos, walk, state)
-    if p == q or q == r or r == s or s - p > len(log):
+    p, q, r, s = _places(near, tour, pos, core, walk, state)
+    if p == q or q == r or r == s or s - p > _MOVED:
         return 0.0
     for here in (p, q, r, s):
         if held(link, tour[here % n], tour[(here + 1) % n]):
@@ -127,7 +126,7 @@ def _kick(
     count = 0
     for here in (p, q, r, s):
         a, b = tour[here % n], tour[(here + 1) % n]
-        gain += distance(xy, code, a, b)
+        gain += distance(far, code, a, b)
         for city in (a, b):
             if not waiting[city]:
                 waiting[city] = True
@@ -139,20 +138,18 @@ def _kick(
         for here in range(start + 1, stop + 1):
             spare[size] = tour[here if here < n else here - n]
             size += 1
-    used, many = put(tour, pos, (p + 1) % n, size, spare, log, windows, 0, 0)
+    many = put(tour, pos, (p + 1) % n, size, spare, windows, 0)
     for here in (p, p + s - r, p + s - q, s):
-        gain -= distance(xy, code, tour[here % n], tour[(here + 1) % n])
+        gain -= distance(far, code, tour[here % n], tour[(here + 1) % n])
     while count > 0:
         count -= 1
         city = queue[count]
         waiting[city] = False
-        won, k = improve(
-            xy, code, near, reach, link, tour, pos, city, tiny, breadth, t, gains, room
-        )
+        won, k = improve(code, near, far, link, tour, pos, city, tiny, breadth, t, gains, room)
         if k == 0:
             continue
         before = many
-        used, many = rewrite(tour, pos, k, room, spare, log, windows, used, many)
+        many = rewrite(tour, pos, k, room, spare, windows, many, _MOVED)
         if many == before:  # no room left to take it back
             continue
         gain += won
@@ -162,21 +159,22 @@ def _kick(
                 queue[count] = t[i]
                 count += 1
     if gain < bar:
-        take_back(tour, pos, log, windows, used, many)
+        take_back(tour, pos, kept, windows, many)
         return 0.0
+    keep(tour, kept, windows, many)
     return gain
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _places(near, tour, pos, walk, state):
+def _places(near, tour, pos, core, walk, state):
     """Four places in order along the tour, of cities that a walk among near ones leads to.
 
     What lies between the first and the last is written anew, so the widest gap is left out.
     """
     n = len(tour)
     at = np.empty(4, dtype=np.int64)
-    city = _doubtful(near, tour, pos, state)
+    city = _doubtful(near, tour, pos, core, state)
     for k in range(4):
         at[k] = pos[city]
         for _ in range(1 + int(_random(state) * walk)):
@@ -197,17 +195,15 @@ def _places(near, tour, pos, walk, state):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _doubtful(near, tour, pos, state):
-    """A city at random, preferably one whose tour leaves out one of its two likeliest neighbours.
+def _doubtful(near, tour, pos, core, state):
+    """A city of the core at random, preferably one in doubt.
 
-    These are the first two of its list; where the tour has both, there is seldom much to gain.
+    The tour leaves out one of its two likeliest neighbours, the first two of its list; where it has
+    both, there is seldom much to gain.
     """
-    n = len(tour)
     for _ in range(_TRIES):
-        city = int(_random(state) * n)
-        here = pos[city]
-        onward = tour[here + 1] if here + 1 < n else tour[0]
-        back = tour[here - 1] if here > 0 else tour[n - 1]
+        city = core[int(_random(state) * len(core))]
+        onward, back = beside(tour, pos, city)
         for k in range(2):
             if near[city, k] != onward and near[city, k] != back:
                 return city

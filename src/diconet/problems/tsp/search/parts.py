@@ -16,6 +16,8 @@ from numba import njit
 from diconet.problems.tsp.search.local import search
 
 _FEWEST = 8
+_MARGIN = 2  # edges between the core of a part and its border
+_CLOSE = 5  # near neighbours, one of which is missing at a border
 
 
 @njit(cache=True, nogil=True)
@@ -25,6 +27,9 @@ def search_part(
     warm, cool,
 ):  # fmt: skip
     """Searches among `members` of a path (a round trip if `closed`), and gives what was gained.
+
+    There are `kicks` per city of the part's core: what a kick begins at the border can seldom be
+    repaired there.
 
     `path` holds cities in order and `pos` the place of each; both are changed. `strand` says which
     path a city is on, `local` is room for one number per city; entries of cities on other paths are
@@ -45,6 +50,7 @@ def search_part(
         own_xy[i, 0] = xy[city, 0]
         own_xy[i, 1] = xy[city, 1]
     own_near = np.full((m, near.shape[1]), -1, dtype=np.int32)
+    missing = np.zeros(m, dtype=np.bool_)
     for i in range(m):
         city = path[where[i]]
         many = 0
@@ -53,14 +59,35 @@ def search_part(
             if other >= 0 and strand[other] == mine and local[other] >= 0:
                 own_near[i, many] = local[other]
                 many += 1
+            elif other >= 0 and k < _CLOSE:
+                missing[i] = True
     for i in range(m):
         local[path[where[i]]] = -1
     link = _links(where, len(path), closed)
     tour = np.arange(m).astype(np.int32)
-    gain = search(own_xy, code, own_near, link, tour, descend, kicks, walk, tiny, seed, warm, cool)
+    core = core_of(own_near, missing)
+    gain = search(
+        own_xy, code, own_near, link, tour, core, descend, int(kicks * len(core)), walk, tiny, seed,
+        warm, cool,
+    )  # fmt: skip
     if gain != 0:
         _write_back(path, pos, where, tour, link)
     return gain
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def core_of(near, missing):
+    """The cities of a part that lie some edges away from those with a neighbour missing."""
+    m = len(missing)
+    outer = missing.copy()
+    for _ in range(min(_MARGIN, int(np.sqrt(m) / 10))):
+        inner = outer.copy()
+        for i in range(m):
+            for k in range(min(near.shape[1], _CLOSE)):
+                if near[i, k] >= 0 and inner[near[i, k]]:
+                    outer[i] = True
+    return np.flatnonzero(~outer).astype(np.int32)
 
 
 @njit(cache=True, nogil=True)
