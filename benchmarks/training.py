@@ -111,6 +111,8 @@ def main() -> None:
                     "ratio": before / after,
                 }
             )
+            if not options.json:  # so that a run that is cut off has said something
+                print(f"{case.name}: {before:.2f} s per step, then {after:.2f} s", flush=True)
     if options.json:
         print(json.dumps(records))
         return

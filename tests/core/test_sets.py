@@ -50,6 +50,15 @@ def test_standardise_by_hand() -> None:
     assert x[:2, 0].tolist() == [-1, 1]
 
 
+def test_standardise_every_feature_by_itself() -> None:
+    """Spread 1 and 3 in the two features; the second set is a point."""
+    items = torch.tensor([[0.0, 0.0], [2.0, 6.0], [5.0, 5.0]])
+    x, mean, spread = standardise(SetBatch.pack(items, torch.tensor([2, 1])), per_feature=True)
+    assert mean.tolist() == [[1.0, 3.0], [5.0, 5.0]]
+    assert spread.tolist() == [[1.0, 3.0], [0.0, 0.0]]
+    assert x.tolist() == [[-1.0, -1.0], [1.0, 1.0], [0.0, 0.0]]
+
+
 def test_standardise_of_equal_items_is_zero_not_nan() -> None:
     sets = SetBatch.pack(torch.full((4, 2), 0.7), torch.tensor([4]))
     assert torch.equal(standardise(sets)[0], torch.zeros(4, 2))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, fold, grow, halves
 from diconet.nets.decoder import Forced
+from diconet.nets.frame import Spread
 from diconet.nets.gru import encode
 from diconet.nets.pointer import PointerMerge
 from diconet.nets.routes import hard_matrices
@@ -18,7 +20,7 @@ from diconet.problems.hull.task import HullTask
 from tests.nets.naive import naive_log_prob
 
 
-def small_merge(spread: float = 3.0, **options: float | bool) -> PointerMerge:
+def small_merge(spread: float = 3.0, **options: Any) -> PointerMerge:
     """A merge with weights so large that its choices differ from place to place."""
     torch.manual_seed(0)
     merge = PointerMerge(2, 6, **options)
@@ -215,6 +217,19 @@ def test_encoding_is_that_of_a_gru(rng: torch.Generator) -> None:
             here = rows.split(sizes.tolist())[i]
             assert torch.allclose(states[here], expected, atol=1e-6)
             assert torch.allclose(last[i], expected[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("per_feature", [False, True])
+def test_with_a_spread_per_feature_a_stretched_set_looks_the_same(
+    per_feature: bool, rng: torch.Generator
+) -> None:
+    merge = small_merge(frame=Spread(per_feature))
+    sets, tree, seeds = trees(4, 12, 2, rng)
+    wide = sets.with_items(sets.items * torch.tensor([1.0, 8.0]))
+    stretched = grow(RandomSplit(), wide, Growth(depth=2), seeds)
+    target = HullTask().oracle(sets)
+    before = fold(merge, tree, target).log_prob
+    assert torch.allclose(fold(merge, stretched, target).log_prob, before, atol=1e-3) == per_feature
 
 
 def test_nonsense_is_refused() -> None:

@@ -186,17 +186,19 @@ class SetBatch:
 
 
 def standardise(
-    sets: SetBatch, floor: float = 1e-6
+    sets: SetBatch, floor: float = 1e-6, per_feature: bool = False
 ) -> tuple[
-    Float[Tensor, "items features"], Float[Tensor, "sets features"], Float[Tensor, "sets 1"]
+    Float[Tensor, "items features"], Float[Tensor, "sets features"], Float[Tensor, "sets spreads"]
 ]:
     """Items moved to mean 0 and scaled to spread 1 within their set, with that mean and spread.
 
-    The spread is one number per set, over all features alike, so that shapes are kept.
+    The spread is one number per set, over all features alike, so that shapes are kept; or one
+    `per_feature`, so that a slice of a square looks like a square.
     """
     mean = sets.mean(sets.items)
     centred = sets.items - mean[sets.owner]
-    spread = sets.mean(centred.square().mean(1, keepdim=True)).sqrt()
+    square = centred.square()
+    spread = sets.mean(square if per_feature else square.mean(1, keepdim=True)).sqrt()
     safe = torch.where(
         spread > floor * mean.abs().amax(1, keepdim=True).clamp(min=1e-30), spread, 1
     )

@@ -14,10 +14,10 @@ from diconet.core.sets import SetBatch, standardise
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A mean and a scale for each node."""
+    """A mean for each node, and one scale or one per feature."""
 
     mean: Float[Tensor, "nodes features"]
-    scale: Float[Tensor, "nodes 1"]
+    scale: Float[Tensor, "nodes spreads"]
 
     def __call__(
         self, points: Float[Tensor, "rows features"], node: Int[Tensor, "rows"]
@@ -26,8 +26,17 @@ class Frame:
 
 
 class Spread(Part):
-    """Moves the points of each node to mean 0 and scales them to spread 1."""
+    """Moves the points of each node to mean 0 and scales them to spread 1.
+
+    With `per_feature`, each feature has its own spread, as the authors of the paper have it: a
+    slice of a square then looks like a square, and a merge meets the same shapes at every level.
+    """
+
+    def __init__(self, per_feature: bool = False) -> None:
+        super().__init__()
+        self.per_feature = per_feature
 
     def forward(self, nodes: SetBatch) -> Frame:
-        _, mean, spread = standardise(nodes)
-        return Frame(mean, torch.where(spread > 0, spread, 1))
+        _, mean, spread = standardise(nodes, per_feature=self.per_feature)
+        floor = 1e-6 * mean.abs().amax(1, keepdim=True) if self.per_feature else 0.0
+        return Frame(mean, torch.where(spread > floor, spread, 1))

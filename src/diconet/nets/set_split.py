@@ -17,7 +17,8 @@ class SetSplit(nn.Module):
     """A coin for every item, from a network over the set (eq. fr2).
 
     Each layer mixes an item's own features with the mean over its set, and sees the input again.
-    Items are standardised per node; the node's mean and variance enter the first layer.
+    Items are standardised per node, with `per_feature` each feature by itself; the node's mean and
+    variance enter the first layer.
 
     One on top of the other, sigmoids nearly level out what differs between items: drawn as usual,
     five layers begin with probabilities whose variance is below 2e-4, and a policy gradient finds
@@ -33,6 +34,7 @@ class SetSplit(nn.Module):
         num_layers: int = 5,
         activation: Literal["sigmoid", "tanh"] = "sigmoid",
         gain: float | None = None,
+        per_feature: bool = False,
     ) -> None:
         super().__init__()
         if num_layers < 1:
@@ -47,7 +49,9 @@ class SetSplit(nn.Module):
             "num_layers": num_layers,
             "activation": activation,
             "gain": gain,
+            "per_feature": per_feature,
         }
+        self.per_feature = per_feature
         self.activation = torch.tanh if activation == "tanh" else torch.sigmoid
         self.own = nn.ModuleList(
             nn.Linear(num_features + (width if r else 0), width) for r in range(num_layers)
@@ -75,9 +79,9 @@ class SetSplit(nn.Module):
 
     def logits(self, sets: SetBatch) -> Float[Tensor, "items"]:
         """The log-odds of the second side, for each item."""
-        x, mean, spread = standardise(sets)
+        x, mean, spread = standardise(sets, per_feature=self.per_feature)
         x = x.to(self.head.weight.dtype)  # the items may be in double precision
-        shared = torch.cat([mean, spread.square()], 1).to(x.dtype)
+        shared = torch.cat([mean, spread.square().mean(1, keepdim=True)], 1).to(x.dtype)
         hidden = x
         for r, (own, share) in enumerate(zip(self.own, self.shared, strict=True)):
             if r:

@@ -20,6 +20,7 @@ from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig, check_least
 from diconet.learn.estimators import per_item, policy_gradient, split_variance
 from diconet.learn.loop import train
+from diconet.nets.frame import Spread
 from diconet.nets.pointer import PointerMerge
 from diconet.nets.set_split import SetSplit
 from diconet.problems.hull.measure import accuracies
@@ -60,14 +61,13 @@ def build_row(row: PaperRow, settings: PointerSettings, seed: int) -> DiCoNet:
     """The network of a row, untrained."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        merge = PointerMerge(2, settings.width)
+        merge = PointerMerge(2, settings.width, Spread(per_feature=True))
         if row == "baseline":
             return DiCoNet(RandomSplit(), merge, depth=0)
         split: nn.Module = RandomSplit()
         if row != "random":
-            split = SetSplit(
-                2, settings.split_width, settings.split_layers, gain=settings.split_gain
-            )
+            sizes = settings.split_width, settings.split_layers
+            split = SetSplit(2, *sizes, gain=settings.split_gain, per_feature=True)
     return DiCoNet(split, merge, Growth(halve_to=settings.halve_to))
 
 
