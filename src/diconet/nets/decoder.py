@@ -112,8 +112,8 @@ class _Looks:
 
     def __init__(self, items: Items, rows: int, width: int, like: Tensor) -> None:
         self.items = items
-        self.node, self.step = torch.empty(2, rows, dtype=torch.long)
-        self.on = torch.zeros(rows, dtype=torch.bool)
+        self.node, self.step = torch.empty(2, rows, dtype=torch.long, device="cpu")
+        self.on = torch.zeros(rows, dtype=torch.bool, device="cpu")
         self.queries = like.new_empty(rows, width)
         self.prob = like.new_zeros(rows, items.key_row.shape[1])
         self.log_end = like.new_empty(rows)
@@ -182,7 +182,11 @@ class _Decode(torch.autograd.Function):
         ctx.looks = looks = _Looks(items, rows, start.shape[1], start)
         log_end = start.new_zeros(len(start))
         answers = node.new_full((len(start), 1 + max([0, *longest.tolist()])), ENDED)
-        previous, inputs, t = torch.arange(len(node)), first_input.expand(len(node), -1), 0
+        previous, inputs, t = (
+            torch.arange(len(node), device="cpu"),
+            first_input.expand(len(node), -1),
+            0,
+        )
         while len(node):
             states = tape.step(inputs, previous)
             now = tape.states[int(states[0]) : tape.end]
@@ -214,7 +218,7 @@ class _Decode(torch.autograd.Function):
         keys, start, w_in, *_, w_query, score, end_key = ctx.saved_tensors
         d_keys, d_start, d_score, d_end = map(torch.zeros_like, (keys, start, score, end_key))
         # without a gradient of the end, the last look of a node counts for nothing
-        live = index_of(looks.on) if d_log_end is None else torch.arange(looks.end)
+        live = index_of(looks.on) if d_log_end is None else torch.arange(looks.end, device="cpu")
         d_queries = _look_back(looks, live, d_rows, d_log_end, ctx.known, (d_keys, d_score, d_end))
         rows = live + tape.first
         d_query = d_queries.t() @ tape.states[rows]

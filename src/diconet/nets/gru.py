@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diconet.core.host import move
-from diconet.core.segments import offsets_of, owner_of
+from diconet.core.segments import inverse, offsets_of, owner_of
 from diconet.nets.pointer_kernels import gru_step, gru_step_back
 
 
@@ -44,7 +44,7 @@ class Tape:
         self.gates = self.weight.new_empty(kept, 3, width)
         self.product = self.weight.new_empty(kept, width)
         self.inputs = self.weight.new_empty(kept, self.w_in.shape[1])
-        self.previous = torch.empty(many + rows, dtype=torch.long)
+        self.previous = torch.empty(many + rows, dtype=torch.long, device="cpu")
         self._recalled = self.weight.new_zeros(many, 3 * width)
         self._before = self.weight.new_empty(many, width)
         self._in = self.w_in.t().reshape(-1, 3, width)
@@ -69,7 +69,7 @@ class Tape:
             *arrays(self.previous, self.states, self.gates[kept], self.product[kept]),
             begin,
         )
-        return torch.arange(begin, end)
+        return torch.arange(begin, end, device="cpu")
 
     def back(
         self, grad: Float[Tensor, "rows width"], steps: list[Int[Tensor, "_"]]
@@ -120,10 +120,9 @@ def encode(
     """
     device, items, sizes = items.device, move(items, "cpu"), move(sizes, "cpu")
     by_length = torch.argsort(sizes, descending=True, stable=True)
-    rank = torch.empty_like(by_length)
-    rank[by_length] = torch.arange(len(sizes))
+    rank = inverse(by_length)
     owner = owner_of(sizes)
-    step = torch.arange(len(owner)) - offsets_of(sizes)[:-1][owner]
+    step = torch.arange(len(owner), device="cpu") - offsets_of(sizes)[:-1][owner]
     start = offsets_of(torch.bincount(step))
     rows = start[step] + rank[owner]
     inputs = torch.empty_like(items)
@@ -141,7 +140,7 @@ class _Encode(torch.autograd.Function):
     def forward(ctx: Any, inputs: Tensor, bounds: list[int], *weights: Tensor) -> Tensor:
         many = bounds[1] if len(bounds) > 1 else 0
         ctx.tape = tape = Tape(weights, None, len(inputs), many, any(ctx.needs_input_grad))
-        before = torch.arange(many)
+        before = torch.arange(many, device="cpu")
         ctx.steps = steps = []
         for begin, end in pairwise(bounds):
             before = tape.step(inputs[begin:end], before[: end - begin])
