@@ -182,11 +182,8 @@ class _Decode(torch.autograd.Function):
         ctx.looks = looks = _Looks(items, rows, start.shape[1], start)
         log_end = start.new_zeros(len(start))
         answers = node.new_full((len(start), 1 + max([0, *longest.tolist()])), ENDED)
-        previous, inputs, t = (
-            torch.arange(len(node), device="cpu"),
-            first_input.expand(len(node), -1),
-            0,
-        )
+        t, previous = 0, torch.arange(len(node), device="cpu")
+        inputs = first_input.expand(len(node), -1)
         while len(node):
             states = tape.step(inputs, previous)
             now = tape.states[int(states[0]) : tape.end]
