@@ -35,26 +35,34 @@ def json_text(records: list[Record]) -> str:
 
 
 def show_beside_paper(records: list[Record], title: str) -> None:
-    """One table per metric, rows and columns as in the paper; its figure in brackets."""
+    """One table per metric, its rows in blocks; standard errors, and the paper's in brackets."""
     from rich.table import Table
 
     for metric in dict.fromkeys(record["metric"] for record in records):
-        cells = {(r["row"], r["column"]): r for r in records if r["metric"] == metric}
+        some = [r for r in records if r["metric"] == metric]
+        cells = {(r.get("block", ""), r["row"], r["column"]): r for r in some}
         table = Table(title=f"{title}: {metric}, ours (paper)", title_justify="left")
         table.add_column("")
-        columns = dict.fromkeys(column for _, column in cells)
+        columns = dict.fromkeys(column for *_, column in cells)
         for column in columns:
             table.add_column(column, justify="right")
-        for row in dict.fromkeys(row for row, _ in cells):
-            table.add_row(row, *(_beside(cells.get((row, column))) for column in columns))
+        for block in dict.fromkeys(block for block, *_ in cells):
+            if block:
+                table.add_section()
+                table.add_row(f"[bold]{block}[/bold]")
+            for row in dict.fromkeys(row for of, row, _ in cells if of == block):
+                values = (_beside(cells.get((block, row, column))) for column in columns)
+                table.add_row(row, *values)
         console().print(table)
 
 
 def _beside(record: Record | None) -> str:
     if record is None:
         return ""
+    error = record.get("error")
+    around = "" if error is None else f" ± {error:.1g}"
     paper = "" if record["paper"] is None else f" ({cell(record['paper'])})"
-    return cell(record["ours"]) + paper
+    return cell(record["ours"]) + around + paper
 
 
 def cell(value: Any) -> str:

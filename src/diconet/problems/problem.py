@@ -352,21 +352,3 @@ def _first_line(task: Any) -> str:
     """What a task says of itself."""
     text = (getattr(task, "__doc__", None) or "").strip()
     return text.splitlines()[0] if text else ""
-
-
-def cells(
-    row: str,
-    column: str,
-    figures: Mapping[str, float | None],
-    paper: Mapping[str, float] | None = None,
-) -> list[Record]:
-    """One record per metric, ours beside the paper's figure (None where the paper has none).
-
-    A metric that does not apply to the row, whose figure is None, is left out.
-    """
-    paper = {} if paper is None else paper
-    return [
-        {"row": row, "column": column, "metric": metric, "ours": ours, "paper": paper.get(metric)}
-        for metric, ours in figures.items()
-        if ours is not None
-    ]

@@ -1,10 +1,12 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from diconet.core.answers import Sequences
+from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
 from diconet.core.weights import load, save
@@ -17,10 +19,11 @@ from diconet.problems.tsp.pairs import (
     PairMerge,
     PairSignal,
     PairSplit,
+    handed_up,
 )
 from diconet.problems.tsp.problem import PROBLEM
 from diconet.problems.tsp.recipe import Settings, build, labels, train_model
-from diconet.problems.tsp.table import PAPER, Exam, ablated, num_right
+from diconet.problems.tsp.table import PAPER, Exam, Leaves, OneSide, beamed, num_right, swapped
 
 QUICK = TrainConfig(steps=3, batch_size=2, tree_samples=2, min_size=6, max_size=8)
 TINY = Settings(width=4, num_layers=1, leaf_size=5, num_labels=6, label_seconds=0.001, train=QUICK)
@@ -103,7 +106,7 @@ def test_a_leaf_of_another_width_is_refused(tmp_path: Path) -> None:
 def test_grades_of_the_oracle_itself() -> None:
     exam = Exam.of(9, 4, 0)
     grades = exam.grade(exam.tours)
-    assert grades["ratio"] == pytest.approx(1)
+    assert grades["ratio"].tolist() == pytest.approx([1] * 4)
 
 
 def test_accuracy_is_that_of_the_two_likeliest_neighbours() -> None:
@@ -114,8 +117,8 @@ def test_accuracy_is_that_of_the_two_likeliest_neighbours() -> None:
     likely = torch.tensor([0, 1, 2, 4, 3])
     logits[pairs.number(likely, likely.roll(1))] = 5.0
     signal = PairSignal(pairs, logits)
-    assert num_right(signal, Sequences.of([likely])) == 5
-    assert num_right(signal, Sequences.of([torch.arange(5)])) == 1
+    assert num_right(signal, Sequences.of([likely])) == [5]
+    assert num_right(signal, Sequences.of([torch.arange(5)])) == [1]
 
 
 def test_swapping_parts_changes_what_it_should() -> None:
@@ -123,12 +126,38 @@ def test_swapping_parts_changes_what_it_should() -> None:
     torch.manual_seed(0)
     merge = PairMerge(PairNet(3, 1, 4, 1), PairNet(MERGE_NODE_INPUTS, MERGE_EDGE_INPUTS, 4, 1))
     model = DiCoNet(PairSplit(PairNet(3, 1, 4, 1)), merge, depth=1)
+    flat = DiCoNet(RandomSplit(), PairMerge(PairNet(3, 1, 4, 1)), depth=0)
     with torch.no_grad():
-        signals = {row: one(exam.sets).answer for row, one in ablated(model).items()}
-        whole = model(exam.sets).answer
-    assert len(signals) == 4
+        signals = {
+            row: one(exam.sets, target=exam.tours).answer.logits
+            for row, one in swapped(model, flat).items()
+        }
+    whole = signals.pop("learned split")
+    assert len(signals) == 7
     for signal in signals.values():
-        assert not torch.allclose(signal.logits, whole.logits)
+        assert not torch.allclose(signal, whole)
+
+
+class Copies(torch.nn.Module):
+    """A merge that says what the leaves said, and nothing across the cut."""
+
+    def forward(self, level: Any, below: PairSignal | None, target: Any) -> PairSignal:
+        pairs = Pairs.of(level.sets)
+        if below is None:
+            return PairSignal(pairs, torch.zeros(len(pairs.one)))
+        said, known = handed_up(pairs, below)
+        return PairSignal(pairs, torch.where(known > 0, said, -20.0))
+
+
+def test_leaves_that_are_told_say_the_best_tour() -> None:
+    """With all cities in one leaf, a merge that hands on what it hears is right everywhere."""
+    exam = Exam.of(10, 12, 0)
+    told = DiCoNet(OneSide(), Leaves(Copies(), "told"), depth=1)  # type: ignore[arg-type]
+    found = beamed(told, exam)
+    assert found["acc"].tolist() == [100] * 12
+    assert found["ratio"].tolist() == pytest.approx([1] * 12)
+    silent = DiCoNet(OneSide(), Leaves(Copies(), "silent"), depth=1)  # type: ignore[arg-type]
+    assert beamed(silent, exam)["acc"].mean() < 20
 
 
 def test_the_paper_s_cells_are_consistent() -> None:

@@ -25,7 +25,8 @@ from diconet.problems.algorithms.networks import NETWORKS
 from diconet.problems.algorithms.tasks import TASKS, TRAIN_KINDS
 from diconet.problems.catalog import find_problem
 from diconet.problems.networks import from_runs, shipped
-from diconet.problems.problem import Record, cells
+from diconet.problems.problem import Record
+from diconet.problems.table import cells
 
 SHARE = 0.25
 """When solving, neither side of a cut gets less than this share of the items."""

@@ -19,7 +19,7 @@ from diconet.problems.hull.task import HullTask, metrics
 from diconet.problems.hull.train_rows import PaperRow, PointerSettings, train_row
 from diconet.problems.hull.train_triples import MERGE_TRAIN, TripleSettings, train_triples
 from diconet.problems.networks import from_runs, if_there, shipped
-from diconet.problems.problem import cells
+from diconet.problems.table import OURS_BLOCK, PAPER_BLOCK, cells
 
 Row = Literal["triples", "baseline", "random", "diconet", "diconet_reg"]
 
@@ -124,4 +124,6 @@ def _cells(
     task = HullTask()
     sets = task.sample(num_sets, size, rng=phase_generator("test", seed, size))
     measured = metrics(sets, answers_of(model, sets), task.oracle(sets))
-    return cells(row, f"n={size}", measured, {} if paper is None else {"accuracy": paper})
+    if paper is None:
+        return cells(row, f"n={size}", measured, block=OURS_BLOCK)
+    return cells(row, f"n={size}", measured, {"accuracy": paper}, PAPER_BLOCK)

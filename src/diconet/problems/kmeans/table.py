@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator
 from diconet.core.sets import SetBatch
@@ -20,7 +21,14 @@ from diconet.problems.kmeans import references
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
 from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points, cost_of
 from diconet.problems.networks import if_there, shipped
-from diconet.problems.problem import cells
+from diconet.problems.table import (
+    OURS_BLOCK,
+    PAPER_BLOCK,
+    PARTS_BLOCK,
+    cells,
+    in_blocks,
+    ratio_of_means,
+)
 
 Data = Literal["gaussian2", "gaussian10", "uneven2", "broad2", "cifar", "photographs"]
 CLUSTERS = (4, 8, 16)
@@ -94,7 +102,7 @@ def labels_by(model: DiCoNet) -> Labels:
 
 def tree_by(model: DiCoNet, sets: SetBatch) -> PartitionTree:
     """A network's likeliest tree with as many leaves as the sets' context says."""
-    if isinstance(model.split, GraphSplit):
+    if isinstance(model.split, GraphSplit | RandomSplit):
         return grow(model.split, sets, Growth(depth=round(log2(float(sets.context[0, 0])))))
     return grow(model.split, sets, model.growth)
 
@@ -181,30 +189,20 @@ def reproduce(
     folder = cifar_folder(cifar)
     for number, (column, (data, sets)) in enumerate(columns(folder, num_sets, seed).items()):
         bars = {
-            "Lloyd": costs(references.lloyd, sets).mean(),
-            "Rec. Lloyd": costs(references.recursive_lloyd, sets).mean(),
+            "Lloyd": costs(references.lloyd, sets),
+            "Rec. Lloyd": costs(references.recursive_lloyd, sets),
         }
-        for way in rows(data, find):
+        for block, way in rows(data, find):
             for row, found in costs_by_row(way, sets).items():
-                for name, ratio in _ratios(row, found.mean(), bars).items():
-                    known = PAPER.get(_as_in_the_paper(name)) if data != "photographs" else None
-                    paper = {"cost ratio": known[number]} if known else {}
-                    records += cells(name, column, {"cost ratio": ratio}, paper)
-    first = {name: place for place, name in enumerate(PAPER)}
-    order = list(dict.fromkeys(record["row"] for record in records))
-    order.sort(key=lambda row: first.get(_as_in_the_paper(row), len(first)))
-    return sorted(records, key=lambda record: order.index(record["row"]))
-
-
-def _ratios(row: str, cost: Tensor, bars: dict[str, Tensor]) -> dict[str, float]:
-    """The ratios that a way to cluster gives, by the names of their rows."""
-    names = [f"{row} / {bar}" for bar in bars]
-    ours = f"{row} / Lloyd"
-    return {
-        name: (cost / bar).item()
-        for name, bar in zip(names, bars.values(), strict=True)
-        if name == ours or _as_in_the_paper(name) in PAPER
-    }
+                for bar, cost in bars.items():
+                    name = f"{row} / {bar}"
+                    known = PAPER.get(_as_in_the_paper(name))
+                    if known is None and bar != "Lloyd":
+                        continue
+                    paper = {"cost ratio": known[number]} if known and data != "photographs" else {}
+                    ratio = {"cost ratio": ratio_of_means(found, cost)}
+                    records += cells(name, column, ratio, paper, block)
+    return in_blocks(sorted(records, key=lambda record: record["row"].endswith("Rec. Lloyd")))
 
 
 def _as_in_the_paper(row: str) -> str:
@@ -220,19 +218,23 @@ def _paper_row(row: str, model: DiCoNet) -> Ways:
     return _alone(name, labels_by(model))
 
 
-def rows(data: str, find: Callable[[str], DiCoNet]) -> list[Ways]:
-    """What a column is measured with: learned networks, and controls that learn nothing."""
+def rows(data: str, find: Callable[[str], DiCoNet]) -> list[tuple[str, Ways]]:
+    """What a column is measured with, and its block: learned networks, and unlearned controls."""
     kind = "cifar" if data == "photographs" else data
     paper = {"Baseline": if_there(find, BASELINE + kind), "DiCoNet": if_there(find, GRAPH + kind)}
-    return [
-        *(_paper_row(row, model) for row, model in paper.items() if model is not None),
-        before_and_after_exchange(_OURS, find("kmeans")),
+    controls = [
+        _alone("random split", labels_by(DiCoNet(RandomSplit(), depth=1))),
         before_and_after_exchange("Min-cost cut, budget halved", references.min_cost("halved")),
         before_and_after_exchange(
             "Min-cost cut, budget by points", references.min_cost("proportional")
         ),
         _alone("BisectingKMeans", references.bisecting),
         one_start("k-means++, one start"),
+    ]
+    return [
+        *((PAPER_BLOCK, _paper_row(row, model)) for row, model in paper.items() if model),
+        *((PARTS_BLOCK, way) for way in controls),
+        (OURS_BLOCK, before_and_after_exchange(_OURS, find("kmeans"))),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +31,7 @@ from diconet.problems.knapsack.search import Hunt, one_by_one
 from diconet.problems.knapsack.search import run as run_trees
 from diconet.problems.knapsack.task import KnapsackTask
 from diconet.problems.networks import from_runs, shipped
-from diconet.problems.problem import cells
+from diconet.problems.table import OURS_BLOCK, PAPER_BLOCK, PARTS_BLOCK, cells, in_blocks
 
 SIZES = (50, 100, 200)
 DEFAULT_MODEL = "knapsack"
@@ -216,50 +216,46 @@ def reproduce(
     records = []
     for size in (*SIZES, 1_000):
         test = _Test.of(size, num_sets, "test", seed)
-        for row, answer, splits in _rows(size, min(num_sets, 64), find):
+        for block, row, answer, splits in _rows(size, min(num_sets, 64), find):
             values = test.values(answer)
             ratio = test.optimum / values
             figures = {
-                "cost": values.mean().item(),
-                "ratio": ratio.mean().item(),
+                "cost": values,
+                "ratio": ratio,
                 "splits": splits,
-                "gap_ppm": 1e6 * (ratio.mean().item() - 1),
-                "exact": 100 * (ratio < 1 + 1e-9).double().mean().item(),
+                "gap_ppm": 1e6 * (ratio - 1),
+                "exact": 100 * (ratio < 1 + 1e-9).double(),
             }
-            records += _records(row, size, figures)
-        best = {"cost": test.optimum.mean().item(), "ratio": 1.0}
-        records += _records("Optimum", size, best)
-    return sorted(records, key=lambda r: _ROW_ORDER.get(r["row"], len(_ROW_ORDER)))
+            records += cells(row, f"n={size}", figures, _known(row, size), block)
+        best = {"cost": test.optimum, "ratio": 1.0}
+        records += cells("Optimum", f"n={size}", best, _known("Optimum", size), PAPER_BLOCK)
+    return in_blocks(records)
 
 
-_ROW_ORDER = {name: place for place, name in enumerate(PAPER)}
+def _known(row: str, size: int) -> dict[str, float]:
+    """The paper's figures of a row at a size."""
+    if size not in SIZES:
+        return {}
+    return {metric: found[SIZES.index(size)] for metric, found in PAPER.get(row, {}).items()}
 
 
-def _rows(
-    size: int, num_trials: int, find: Callable[[str], DiCoNet]
-) -> Iterator[tuple[str, Answer, float | None]]:
-    """Every row at a size: its name, how it answers and, where it has them, its splits."""
+_Row = tuple[str, str, Answer, float | None]
+"""A row's block and name, how it answers and, where it has them, its splits."""
+
+
+def _rows(size: int, num_trials: int, find: Callable[[str], DiCoNet]) -> Iterator[_Row]:
+    """Every row at a size."""
     if size in SIZES:
         plain, recursive = find("knapsack_baseline"), find("knapsack_paper")
         splits = best_splits(recursive, size, num_sets=num_trials)
-        yield "Baseline", answer_of(plain), 0
-        yield "DiCoNet", answer_of(with_splits(recursive, splits)), splits
+        yield PAPER_BLOCK, "Baseline", answer_of(plain), 0
+        yield PAPER_BLOCK, "DiCoNet", answer_of(with_splits(recursive, splits)), splits
+        yield PARTS_BLOCK, "no division, learned order", answer_of(with_splits(recursive, 0)), 0
+        orders = {"random order": RandomOrder(), "value per weight": RatioOrder()}
         for calls in dict.fromkeys((3, splits)):
-            yield from _ablation(recursive, calls)
-    yield "Greedy", greedy_that_stops, None
-    yield "Greedy that skips", greedy_that_skips, None
-    yield "Ours: core in halves", answer_of(find(DEFAULT_MODEL)), None
-
-
-def _ablation(learned: DiCoNet, calls: int) -> Iterator[tuple[str, Answer, float | None]]:
-    """The same recursion by a random order, by value per weight, and as learned."""
-    orders = {"random order": RandomOrder(), "value per weight": RatioOrder()}
-    for name, order in (*orders.items(), ("learned order", None)):
-        yield f"{calls} splits, {name}", answer_of(with_splits(learned, calls, order)), calls
-    yield "No division, learned order", answer_of(with_splits(learned, 0)), 0
-
-
-def _records(row: str, size: int, figures: Mapping[str, float | None]) -> list[dict[str, Any]]:
-    known = PAPER.get(row, {}) if size in SIZES else {}
-    paper = {metric: by_size[SIZES.index(size)] for metric, by_size in known.items()}
-    return cells(row, f"n={size}", figures, paper)
+            for name, order in (*orders.items(), ("learned order", None)):
+                answer = answer_of(with_splits(recursive, calls, order))
+                yield PARTS_BLOCK, f"{calls} splits, {name}", answer, calls
+    yield PAPER_BLOCK, "Greedy", greedy_that_stops, None
+    yield OURS_BLOCK, "Greedy that skips", greedy_that_skips, None
+    yield OURS_BLOCK, "core in halves", answer_of(find(DEFAULT_MODEL)), None

@@ -225,12 +225,17 @@ def handed_up(
 def log_likelihood(signal: PairSignal, target: Sequences) -> Float[Tensor, "sets"]:
     """log-probability of the two neighbours of every city on the target tour, mean over cities."""
     sets = signal.pairs.sets
-    rows = target.rows(sets)
+    here, there = steps_of(sets, target)
+    norm = signal.log_norm
+    said = 2 * signal.logits[signal.pairs.number(here, there)] - norm[here] - norm[there]
+    return segment_sum(said, sets.owner[here], len(sets)) / sets.sizes.clamp(min=1)
+
+
+def steps_of(sets: SetBatch, tours: Sequences) -> tuple[Int[Tensor, "steps"], Int[Tensor, "steps"]]:
+    """Every step of the tours, from a row to the next; a city alone makes none."""
+    rows = tours.rows(sets)
     ends = sets.offsets[1:][sets.sizes > 0] - 1
     after = rows.roll(-1)
     after[ends] = rows[sets.offsets[:-1][sets.sizes > 0]]
     steps = rows != after
-    here, there = rows[steps], after[steps]
-    norm = signal.log_norm
-    said = 2 * signal.logits[signal.pairs.number(here, there)] - norm[here] - norm[there]
-    return segment_sum(said, sets.owner[here], len(sets)) / sets.sizes.clamp(min=1)
+    return rows[steps], after[steps]

@@ -1,0 +1,56 @@
+"""Cells of a table beside the paper's, as the records that `diconet reproduce` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from diconet.problems.problem import Record
+
+PAPER_BLOCK, PARTS_BLOCK, OURS_BLOCK = "as in the paper", "what dividing and learning do", "ours"
+"""The blocks of a table."""
+
+
+def cells(
+    row: str,
+    column: str,
+    figures: Mapping[str, float | Tensor | None],
+    paper: Mapping[str, float] | None = None,
+    block: str = OURS_BLOCK,
+) -> list[Record]:
+    """One record per metric, ours beside the paper's figure (None where the paper has none).
+
+    A figure is a number, or a value per instance: then their mean, and its standard error. A metric
+    that does not apply to the row, whose figure is None, is left out.
+    """
+    paper = {} if paper is None else paper
+    head = {"block": block, "row": row, "column": column}
+    return [
+        {**head, "metric": metric, **_figure(ours), "paper": paper.get(metric)}
+        for metric, ours in figures.items()
+        if ours is not None
+    ]
+
+
+def _figure(ours: float | Tensor) -> dict[str, float | None]:
+    if not isinstance(ours, Tensor):
+        return {"ours": ours, "error": None}
+    values = ours.double()
+    error = values.std().item() / len(values) ** 0.5 if len(values) > 1 else None
+    return {"ours": values.mean().item(), "error": error}
+
+
+def ratio_of_means(costs: Tensor, bars: Tensor) -> Tensor:
+    """A value per instance whose mean is mean cost over mean bar, and whose error is that ratio's.
+
+    To first order, an instance moves the ratio by how far its cost is from the ratio times its bar.
+    """
+    ratio, mean = costs.mean() / bars.mean(), bars.mean()
+    return ratio + (costs - ratio * bars) / mean
+
+
+def in_blocks(records: list[Record]) -> list[Record]:
+    """The records block by block, each in the order that it has."""
+    order = [PAPER_BLOCK, PARTS_BLOCK, OURS_BLOCK]
+    return sorted(records, key=lambda record: order.index(record["block"]))
