@@ -152,11 +152,11 @@ class Copies(torch.nn.Module):
 def test_leaves_that_are_told_say_the_best_tour() -> None:
     """With all cities in one leaf, a merge that hands on what it hears is right everywhere."""
     exam = Exam.of(10, 12, 0)
-    told = DiCoNet(OneSide(), Leaves(Copies(), "told"), depth=1)  # type: ignore[arg-type]
+    told = DiCoNet(OneSide(), Leaves(Copies(), "told"), depth=1)
     found = beamed(told, exam)
     assert found["acc"].tolist() == [100] * 12
     assert found["ratio"].tolist() == pytest.approx([1] * 12)
-    silent = DiCoNet(OneSide(), Leaves(Copies(), "silent"), depth=1)  # type: ignore[arg-type]
+    silent = DiCoNet(OneSide(), Leaves(Copies(), "silent"), depth=1)
     assert beamed(silent, exam)["acc"].mean() < 20
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from diconet.core.answers import Sequences
 from diconet.core.coin import RandomSplit
@@ -137,7 +137,7 @@ class Leaves(Part):
     It still sees which cities were together in a leaf.
     """
 
-    def __init__(self, merge: PairMerge, say: Literal["silent", "told"]) -> None:
+    def __init__(self, merge: nn.Module, say: Literal["silent", "told"]) -> None:
         super().__init__()
         self.merge = merge
         self.say = say
