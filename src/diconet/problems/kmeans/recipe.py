@@ -78,6 +78,12 @@ class Settings:
             if k < 2 or (self.network == "graph" and log2(k) % 1):
                 raise ValueError(f"clusters must be powers of 2 of at least 2; got {k}.")
 
+    @property
+    def total_steps(self) -> int:
+        """The steps of all stages that the network goes through."""
+        later = (self.second, self.exchanges) if self.network == "sweep" else ()
+        return sum(stage.steps for stage in (self.train, *later))
+
     def build(self) -> DiCoNet:
         """The network, its weights drawn from the run's seed."""
         torch.manual_seed(self.train.seed)
