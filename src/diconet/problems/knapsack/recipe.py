@@ -219,7 +219,7 @@ def reproduce(
         for block, row, answer, splits in _rows(size, min(num_sets, 64), find):
             values = test.values(answer)
             ratio = test.optimum / values
-            figures = {
+            figures: dict[str, float | Tensor | None] = {
                 "cost": values,
                 "ratio": ratio,
                 "splits": splits,
@@ -227,7 +227,7 @@ def reproduce(
                 "exact": 100 * (ratio < 1 + 1e-9).double(),
             }
             records += cells(row, f"n={size}", figures, _known(row, size), block)
-        best = {"cost": test.optimum, "ratio": 1.0}
+        best: dict[str, float | Tensor | None] = {"cost": test.optimum, "ratio": 1.0}
         records += cells("Optimum", f"n={size}", best, _known("Optimum", size), PAPER_BLOCK)
     return in_blocks(records)
 
