@@ -64,7 +64,7 @@ def test_imports_run_one_way(copy: Path) -> None:
         ("core/sets.py", "from diconet.learn.config import TrainConfig", "Imports run one way"),
         ("core/sets.py", "import diconet.io.source", "Imports run one way"),
         ("learn/loop.py", "from diconet.problems.hull.task import HullTask", "Imports run one way"),
-        ("plot/canvas.py", "import diconet.problems.problem", "Imports run one way"),
+        ("plot/levels.py", "import diconet.problems.problem", "Imports run one way"),
         ("problems/problem.py", "from diconet.cli.show import show", "Imports run one way"),
         ("problems/tsp/solve.py", "import diconet.problems.hull.task", "No problem knows another"),
     ],
