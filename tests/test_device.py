@@ -58,7 +58,6 @@ CASES: dict[str, Any] = {
         points_each=10,
         train=replace(SHORT, **_MORE),
         second=replace(SHORT, **_MORE),
-        exchanges=replace(SHORT, **_MORE),
     ),
     "kmeans graph": kmeans.Settings("graph", clusters=(4,), **_GRAPH),
     "kmeans softmax": kmeans.Settings("softmax", clusters=(3,), **_GRAPH),

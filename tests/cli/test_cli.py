@@ -314,7 +314,6 @@ def test_a_run_is_not_resumed_on_other_data(
     monkeypatch.setattr(Problem, "figures", lambda *_: "")
     small = ["--train.batch_size", "1", "--train.min_size", "40", "--train.max_size", "40"]
     small += [name.replace("train", "second") for name in small] + ["--second.steps", "1"]
-    small += ["--exchanges.steps", "1", "--exchanges.max_size", "200"]
     command = ["train", "kmeans", "--run", str(tmp_path), "--quiet", *small]
     data = ["--data", "[gaussian2, gaussian2]"]
     main([*command, *data, "--train.steps", "1"])

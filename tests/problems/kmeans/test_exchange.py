@@ -19,8 +19,7 @@ from diconet.problems.kmeans import exchange, exchange_kernels, exchange_search
 from diconet.problems.kmeans.budget import SharedBudget
 from diconet.problems.kmeans.distances import find_near
 from diconet.problems.kmeans.exchange import ExchangeMerge, arrays_of, exchanged
-from diconet.problems.kmeans.exchange_kernels import COST, FEATURES, GAIN, HALF, LABEL, LOSS
-from diconet.problems.kmeans.exchange_search import survey
+from diconet.problems.kmeans.exchange_kernels import COST, GAIN, HALF, LABEL, LOSS
 from diconet.problems.kmeans.task import cost_of
 
 
@@ -161,24 +160,6 @@ def test_what_a_try_says_is_what_it_does(a: int, b: int) -> None:
     else:
         assert (gained > 0) == (b >= 0)
         assert torch.equal(after, settled), "nothing was to be made"
-
-
-def test_a_survey_gives_what_exchanges_realise_and_changes_nothing() -> None:
-    sets = scattered(80)
-    settled = repaired(sets, labels_in(8, 80), [8], tries=0, rounds=100)
-    x, w = sets.items.numpy(), np.ones(80, np.float32)
-    known = known_of(x, settled.numpy(), 8)
-    features, found = np.empty((8, FEATURES)), np.empty((2, 8))
-    survey(x, w, *known, features, found)
-    assert np.isfinite(features).all()
-    assert (known[0][LABEL] == settled.numpy()).all()
-    seen = known[6]
-    assert (found[GAIN] >= seen[GAIN] - 1e-5).all(), "moving on gains more than cutting alone"
-    assert (found[LOSS] <= seen[LOSS] + 1e-5).all(), "moving on loses less than giving up alone"
-    known[7][:] = 0  # as a search may leave it
-    again = np.empty_like(found)
-    survey(x, w, *known, features, again)
-    assert np.array_equal(found, again)
 
 
 def weighted_cost(x: np.ndarray, w: np.ndarray, labels: np.ndarray) -> float:

@@ -101,7 +101,6 @@ def test_training_writes_weights_that_load_and_solve(network: str, tmp_path: Pat
         points_each=6,
         train=few,
         second=few,
-        exchanges=few,
     )
     trained = recipe.train_model(settings, tmp_path, quiet=True)
     again = load(tmp_path / "weights.safetensors")
@@ -156,9 +155,7 @@ def test_a_sweep_begins_its_second_stage_with_the_preference_asked_for(tmp_path:
         steps=1, batch_size=1, tree_samples=2, min_size=40, max_size=40,
         split_optimiser="adam", split_lr=1e-9,
     )  # fmt: skip
-    settings = recipe.Settings(
-        width=8, cost_weight=7.0, train=config, second=config, exchanges=config
-    )
+    settings = recipe.Settings(width=8, cost_weight=7.0, train=config, second=config)
     trained = recipe.train_model(settings, tmp_path, quiet=True)
     assert trained.split.cost_weights.tolist() == pytest.approx([7, 0, 0, 0], abs=1e-5)  # type: ignore[union-attr]
 

@@ -44,7 +44,7 @@ def ablate(
         sets = task.sample(num_sets, size, rng=phase_generator("ablate", seed, size))
         arrays = [points.double().numpy() for points in sets.unpack()]
         bars = [_cost(x, best_of_ten(x, k, np.ones(len(x)))) for x in arrays]
-        for (division, choice), run in _methods().items():
+        for (division, exchange), run in _methods().items():
             run(arrays[0][: 4 * k], k, 0)  # compiles
             found = [_best(run, x, k, seconds) for x in arrays]
             ratios = np.array([cost / bar for (cost, _), bar in zip(found, bars, strict=True)])
@@ -52,7 +52,7 @@ def ablate(
                 {
                     "size": size,
                     "division": division,
-                    "choice of exchanges": choice,
+                    "exchanges": exchange,
                     "cost / Lloyd": float(ratios.mean()),
                     "error": float(ratios.std(ddof=1) / np.sqrt(len(ratios))),
                     "runs": float(np.mean([runs for _, runs in found])),
@@ -61,22 +61,15 @@ def ablate(
     return records
 
 
-def _methods() -> dict[tuple[str, str], Run]:
-    """By division and choice of exchanges."""
-    default = shipped("kmeans")
-    learned, fixed = default.merge, ExchangeMerge()
-    assert isinstance(learned, ExchangeMerge)
-    hand_made = min_cost("proportional").split
-    return {
-        ("none", "none"): _without_division(None),
-        ("none", "fixed"): _without_division(fixed),
-        ("none", "learned"): _without_division(learned),
-        ("random", "learned"): _divided(DiCoNet(RandomSplit(), learned, Growth())),
-        ("hand-made", "learned"): _divided(DiCoNet(hand_made, learned, Growth())),
-        ("learned", "learned"): _divided(DiCoNet(default.split, learned, Growth())),
-        ("learned", "fixed"): _divided(DiCoNet(default.split, fixed, Growth())),
-        ("learned", "none"): _divided(DiCoNet(default.split, fixed, Growth()), exchange=False),
-    }
+def _methods() -> dict[tuple[str, bool], Run]:
+    """By division, and whether clusters are exchanged."""
+    learned, hand_made = shipped("kmeans").split, min_cost("proportional").split
+    splits = {"random": RandomSplit(), "hand-made": hand_made, "learned": learned}
+    found = {("none", exchange): _without_division(exchange) for exchange in (False, True)}
+    for name, split in splits.items():
+        found[name, True] = _divided(DiCoNet(split, ExchangeMerge(), Growth()))
+    found["learned", False] = _divided(DiCoNet(learned, growth=Growth()), exchange=False)
+    return found
 
 
 def _best(run: Run, x: np.ndarray, k: int, seconds: float) -> tuple[float, int]:
@@ -97,16 +90,16 @@ def _divided(network: DiCoNet, *, exchange: bool = True) -> Run:
     return run
 
 
-def _without_division(merge: ExchangeMerge | None) -> Run:
+def _without_division(exchange: bool) -> Run:
     """One start of k-means++, the same exchanges and the same Lloyd."""
 
     def run(x: np.ndarray, k: int, number: int) -> float:
         labels = KMeans(k, n_init=1, random_state=number).fit(x).labels_.astype(np.int64)
-        if merge is not None:
+        if exchange:
             points, ones = torch.from_numpy(x).float(), torch.ones(len(x))
             at, size = torch.from_numpy(labels), torch.tensor([len(x)])
             count = torch.tensor([k])
-            labels = exchanged(points, ones, size, at, count, merge, kicks=True).numpy()
+            labels = exchanged(points, ones, size, at, count, ExchangeMerge(), kicks=True).numpy()
         means = np.stack([x[labels == c].mean(0) for c in range(k)])
         weights = np.ones(len(x), np.float32)
         return _cost(x, lloyd(x.astype(np.float32), weights, means, rounds=300).labels)

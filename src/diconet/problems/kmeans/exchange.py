@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import torch
@@ -16,7 +15,6 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.problems.kmeans.distances import TINY
 from diconet.problems.kmeans.exchange_kernels import (
-    FEATURES,
     GAIN,
     HALF,
     LABEL,
@@ -25,9 +23,6 @@ from diconet.problems.kmeans.exchange_kernels import (
 from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.lloyd import lloyd
 from diconet.problems.kmeans.threads import in_parts
-
-_USUAL = (0.4, -0.6)
-"""Log of what exchanges realise over what is seen at little cost, as it is on the whole."""
 
 _COSTS_PER_NUMBER = 100
 _KICKS, _MORE, _MOST_KICKS = 2, 25, 10
@@ -112,31 +107,22 @@ class ExchangeMerge(nn.Module):
     A cut goes through clusters, and it fixes how many lie on either side: both only show where the
     halves meet. First points move to where they cost less around theirs (`rounds` times). Then
     clusters that are cheap to lose are given up for cutting others in two, where that pays. Most
-    such exchanges do not, and trying one costs what its surroundings do; so a small network learns
-    how much more an exchange gives than is seen at a glance, the best are tried first, and the
-    search stops where none should pay, or after `tries` per cluster.
+    such exchanges do not, and trying one costs what its surroundings do; so the best are tried
+    first, and the search stops where none should pay, or after `tries` per cluster.
 
     Of a set of more than 32,768 points that has more than `sample` per cluster, only so many are
     looked at as that makes.
     """
 
-    def __init__(
-        self, width: int = 16, rounds: int = 2, tries: float = 4.0, sample: int = 256
-    ) -> None:
+    def __init__(self, rounds: int = 2, tries: float = 4.0, sample: int = 256) -> None:
         super().__init__()
         for name, value in {"rounds": rounds, "tries": tries}.items():
             if value < 0:
                 raise ValueError(f"{name} must be at least 0; got {value}.")
-        for name, value in {"width": width, "sample": sample}.items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1; got {value}.")
-        self.config = {"width": width, "rounds": rounds, "tries": tries, "sample": sample}
+        if sample < 1:
+            raise ValueError(f"sample must be at least 1; got {sample}.")
+        self.config = {"rounds": rounds, "tries": tries, "sample": sample}
         self.rounds, self.tries, self.sample = rounds, tries, sample
-        last = nn.Linear(width, 2)
-        nn.init.zeros_(last.weight)
-        with torch.no_grad():
-            last.bias.copy_(torch.tensor(_USUAL))
-        self.choice = nn.Sequential(nn.Linear(FEATURES, width), nn.Tanh(), last)
 
     def forward(self, level: Level, below: Clustering | None, target: None) -> Clustering:
         return self.joined(level, below, None)
@@ -186,12 +172,6 @@ class ExchangeMerge(nn.Module):
                 sample = (roots.position / at).floor() != ((roots.position - 1) / at).floor()
         return Clustering(roots, weights, torch.zeros_like(roots.index), roots.sizes[:0], sample)
 
-    def network(self) -> tuple[np.ndarray, np.ndarray]:
-        """What was learned, as arrays for the loops; the last columns are biases."""
-        layers = cast(tuple[nn.Linear, nn.Linear], (self.choice[0], self.choice[2]))
-        first, last = (torch.cat([one.weight, one.bias[:, None]], 1).double() for one in layers)
-        return to_host(first), to_host(last)
-
 
 def _with_every_leaf(
     level: Level, sample: Bool[Tensor, "items"] | None
@@ -226,13 +206,13 @@ def exchanged(
     better = to_host(labels).copy()
     x, w = as_array(points), to_host(weights.float())
     offsets = np.concatenate([[0], np.cumsum(to_host(sizes))])
-    number, net = numbers(counts), merge.network()
+    number = numbers(counts)
 
     def work(node: int) -> None:
         low, high, k = offsets[node], offsets[node + 1], number[node]
         if high - low > 1 and k > 1:
             here = slice(low, high)
-            better[here] = _searched(x[here], w[here], better[here], k, merge, net, kicks)
+            better[here] = _searched(x[here], w[here], better[here], k, merge, kicks)
 
     in_parts(work, range(len(number)), work=x.size * _COSTS_PER_NUMBER)
     return from_host(better, labels)
@@ -244,7 +224,6 @@ def _searched(
     labels: np.ndarray,
     k: int,
     merge: ExchangeMerge,
-    net: tuple[np.ndarray, np.ndarray],
     kicks: bool,
 ) -> np.ndarray:
     """The labels of one node after its search, and after kicks for as long as these pay."""
@@ -254,7 +233,7 @@ def _searched(
     def search(labels: np.ndarray, tries: int) -> tuple[np.ndarray, ...]:
         known = arrays_of(x, labels, k)
         for rounds, upto in ((merge.rounds, tries), (_LONGER * merge.rounds, 0)):
-            exchange_node(x, w, *known, rounds, upto, *net)
+            exchange_node(x, w, *known, rounds, upto)
         return known
 
     best = search(labels, tries)

@@ -23,9 +23,6 @@ from diconet.problems.kmeans.distances import FAR, INNER, TINY, add, between, up
 LABEL, HALF, ORDER = 0, 1, 2
 GAIN, LOSS, COST, SCORES = 0, 1, 2, 3
 
-FEATURES = 10
-"""Numbers that describe a cluster to what chooses exchanges: see `estimate`."""
-
 ROUNDING = 1e-5
 """A point moves where it then costs less, by more than this share."""
 
@@ -188,24 +185,3 @@ def cut_in_two(x, w, at, start, sums, seen, c):
     seen[GAIN, c] = 0.0
     if weight > 0 and mass - weight > 1e-9 * mass:
         seen[GAIN, c] = size / weight + size / (mass - weight)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
-@typing.no_type_check
-def describe(n, sums, near, gap, seen, c, means, out):
-    """What is known of a cluster at little cost, unchanged by scale; `means` are of all clusters.
-
-    It is how well it can be cut, its shares of the cost and of the points, how far the nearest
-    cluster is and how far its region reaches, how much it is needed, how the region compares, the
-    dimension, and the numbers of clusters and of points for each.
-    """
-    (k, m), mass = near.shape, sums[c, -1]
-    own = seen[COST, c] + 1e-6 * means[0] + TINY
-    around, spread = TINY, own / (mass + TINY)
-    for q in range(m):
-        around += seen[COST, near[c, q]] / m
-    out[0], out[1], out[2] = seen[GAIN, c] / own, own / (means[0] + TINY), mass / means[1]
-    out[3], out[4], out[5] = gap[c, 0] / spread, gap[c, m - 1] / spread, seen[LOSS, c] / own
-    out[6], out[7], out[8], out[9] = around / own, sums.shape[1] - 1, k, n / k
-    for f in range(FEATURES):
-        out[f] = min(max(np.log(out[f] + 1e-4), -8.0), 8.0) / 3

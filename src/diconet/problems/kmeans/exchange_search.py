@@ -10,7 +10,6 @@ from numba import njit
 from diconet.problems.kmeans.distances import INNER, TINY, add, between, find_near, update_mean
 from diconet.problems.kmeans.exchange_kernels import (
     COST,
-    FEATURES,
     GAIN,
     HALF,
     LABEL,
@@ -20,7 +19,6 @@ from diconet.problems.kmeans.exchange_kernels import (
     SCORES,
     add_up,
     cut_in_two,
-    describe,
     explained,
     look,
     move,
@@ -34,6 +32,9 @@ _REGION = 8
 
 _FEW = 1e-3
 """Rounds end where no more than this share of the points move."""
+
+_CUT, _GIVEN_UP = 1.49, 0.55
+"""What exchanges realise over what is seen of their two sides, on the whole: points move on."""
 
 _SLACK = 0.6
 """An exchange is tried though it should gain no more than this share of what it loses.
@@ -128,18 +129,17 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
-def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, tries, w1, w2):
+def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, tries):
     """Settles a node's points, then exchanges clusters for as long as that should pay.
 
-    What cutting a cluster gains and giving one up loses is estimated: as seen, corrected by the
-    small network of weights `w1` and `w2`, whose last columns are biases. The most promising
-    exchange is tried. Where it fails, what giving up alone loses is tried as well, so that both
-    sides are known better. How many were tried and how many made is the answer.
+    What cutting a cluster gains and giving one up loses is estimated from what is seen of it. The
+    most promising exchange is tried. Where it fails, what giving up alone loses is tried as well,
+    so that both sides are known better. How many were tried and how many made is the answer.
     """
-    n, (k, d) = x.shape[0], means.shape
+    n, k = x.shape[0], len(means)
     ids, mark, known, scores = spare[0], spare[1], spare[2], seen[SCORES:]
     nobody = np.int64(-1)
-    about, tried, made, touched = np.empty(FEATURES), 0, 0, k
+    tried, made, touched = 0, 0, k
     for c in range(k):
         ids[c] = c
     sort_points(at, start)
@@ -151,11 +151,9 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
         find_near(means, ids, k, near, gap)
     for c in range(k):
         look(x, w, at, start, means, near, seen, c)
-    total, weight = 0.0, 0.0
+    enough = TINY
     for c in range(k):
-        total += seen[COST, c]
-        weight += sums[c, d]
-    whole, enough = (total / k, weight / k), _ENOUGH * total + TINY
+        enough += _ENOUGH * seen[COST, c]
     while tries > 0 and k > 2:
         for p in range(touched):
             if made:
@@ -164,17 +162,8 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
         for p in range(touched):
             c = ids[p]
             known[c] = 0
-            describe(n, sums, near, gap, seen, c, whole, about)
-            log_gain, log_loss = w2[GAIN, -1], w2[LOSS, -1]
-            for h in range(len(w1)):
-                value = w1[h, FEATURES]
-                for f in range(FEATURES):
-                    value += w1[h, f] * about[f]
-                value = np.tanh(value)
-                log_gain += w2[GAIN, h] * value
-                log_loss += w2[LOSS, h] * value
-            scores[GAIN, c] = seen[GAIN, c] * np.exp(min(max(log_gain, -3.0), 3.0))
-            scores[LOSS, c] = seen[LOSS, c] * np.exp(min(max(log_loss, -3.0), 3.0))
+            scores[GAIN, c] = _CUT * seen[GAIN, c]
+            scores[LOSS, c] = _GIVEN_UP * seen[LOSS, c]
         touched = 0
         while touched == 0 and tried < tries:
             b = np.int64(0)  # plain zeros would have numba compile what follows for them, too
@@ -211,26 +200,3 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
         sort_points(at, start)
         find_near(means, ids, touched, near, gap)
     return tried, made
-
-
-@njit(cache=True, error_model="numpy")
-@typing.no_type_check
-def survey(x, w, at, start, sums, means, near, gap, seen, spare, features, found):
-    """For every cluster of a node, its features, and what exchanges realise, in the last two."""
-    k, d = means.shape
-    ids, mark = spare[0], spare[1]
-    for c in range(k):
-        ids[c] = c
-    sort_points(at, start)
-    add_up(x, w, at, sums, means)
-    find_near(means, ids, k, near, gap)
-    for c in range(k):
-        look(x, w, at, start, means, near, seen, c)
-        cut_in_two(x, w, at, start, sums, seen, c)
-    whole, nobody = (seen[COST].mean(), sums[:, d].mean()), np.int64(-1)
-    for c in range(k):
-        describe(x.shape[0], sums, near, gap, seen, c, whole, features[c])
-        for which in range(2):
-            a, b = (nobody, c) if which == GAIN else (c, nobody)
-            gained, _ = try_exchange(x, w, at, start, sums, means, near, a, b, np.inf, ids, mark)
-            found[which, c] = gained if which == GAIN else -gained

@@ -20,7 +20,6 @@ from diconet.learn.settings import read_settings
 from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.kmeans.exchange import ExchangeMerge
-from diconet.problems.kmeans.losses import exchange_loss
 from diconet.problems.kmeans.problem import PROBLEM
 from diconet.problems.kmeans.table import (
     BASELINE,
@@ -51,8 +50,7 @@ class Settings:
     Each batch is of one of the kinds of `data` and one of the numbers of `clusters`, with
     `points_each` points per cluster. Without `clusters`, k follows from a set's size, which
     `train` bounds (for patches, k is any of 2 to 16). A sweep has a second stage, which begins
-    with `cost_weight` as its preference for cheap cuts, and a third, where the merge learns which
-    `exchanges` pay.
+    with `cost_weight` as its preference for cheap cuts.
     """
 
     network: Network = "sweep"
@@ -66,7 +64,6 @@ class Settings:
     cifar: str | None = None
     train: TrainConfig = field(default_factory=TrainConfig)
     second: TrainConfig = field(default_factory=TrainConfig)
-    exchanges: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
         check_least(self, 1, "width", "num_layers", "points_each")
@@ -117,7 +114,7 @@ def train_model(
     quiet: bool = False,
     device: str | torch.device | None = None,
 ) -> DiCoNet:
-    """Trains a network in the folder `run`, a sweep in three stages."""
+    """Trains a network in the folder `run`, a sweep in two stages."""
     run = Path(run)
     model, task = settings.build(), settings.task()
     how: dict[str, Any] = {"quiet": quiet, "device": device}
@@ -130,8 +127,6 @@ def train_model(
             if name == "first":
                 model.split.set_cost_weight(settings.cost_weight)
         model = DiCoNet(model.split, ExchangeMerge(), model.growth)
-        stage, exchanges = run / "exchanges", settings.exchanges
-        train(model, task, exchanges, loss=exchange_loss, run=stage, **how)
     save(model, run / "weights.safetensors")
     return model
 
