@@ -87,26 +87,13 @@ def walk(link):
     return tour
 
 
-@njit(cache=True)
-@no_type_check
-def join_few(xy, link, other):
+def join_few(xy: np.ndarray, link: np.ndarray, other: np.ndarray) -> None:
     """Joins paths end to end, always the two nearest ends, looking at every pair of ends."""
-    ends = np.empty(len(link), dtype=np.int32)
-    many = 0
-    for city in range(len(link)):
-        if link[city, 1] < 0:
-            ends[many] = city
-            many += 1
-    pairs = np.empty((many * (many - 1) // 2, 2), dtype=np.int32)
-    gaps = np.empty(len(pairs))
-    at = 0
-    for i in range(many):
-        for j in range(i):
-            a, b = ends[i], ends[j]
-            pairs[at, 0], pairs[at, 1] = a, b
-            gaps[at] = (xy[a, 0] - xy[b, 0]) ** 2 + (xy[a, 1] - xy[b, 1]) ** 2
-            at += 1
-    take_edges(pairs, np.argsort(gaps), link, other, len(link))
+    ends = np.flatnonzero(link[:, 1] < 0)
+    pairs = np.stack(np.tril_indices(len(ends), -1), 1)
+    edges = ends[pairs].astype(np.int32)
+    gaps = ((xy[edges[:, 0]] - xy[edges[:, 1]]) ** 2).sum(1)
+    take_edges(edges, np.argsort(gaps), link, other, len(link))
 
 
 def join_nearest(metric: Metric, link: np.ndarray) -> np.ndarray:

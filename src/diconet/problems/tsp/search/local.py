@@ -96,7 +96,7 @@ def _descend(
         won, k = improve(code, near, far, link, tour, pos, city, tiny, breadth, t, gains, room)
         if k == 0:
             continue
-        if rewrite(tour, pos, k, room, spare, windows, 0, _MOVED) == 0:
+        if rewrite(tour, pos, k, room, spare, windows, np.int64(0), _MOVED) == 0:
             continue  # too far apart on a long tour
         total += won
         for i in range(2 * k):
@@ -133,12 +133,12 @@ def _kick(
                 queue[count] = city
                 count += 1
     bar = heat * gain / 4 * np.log(1.0 - _random(state)) if heat > 0 else 0.0
-    size = 0
+    size = np.int64(0)  # a plain 0 is a type of its own, and would be compiled for itself
     for start, stop in ((r, s), (q, r), (p, q)):  # X Y Z becomes Z Y X
         for here in range(start + 1, stop + 1):
             spare[size] = tour[here if here < n else here - n]
             size += 1
-    many = put(tour, pos, (p + 1) % n, size, spare, windows, 0)
+    many = put(tour, pos, (p + 1) % n, size, spare, windows, np.int64(0))
     for here in (p, p + s - r, p + s - q, s):
         gain -= distance(far, code, tour[here % n], tour[(here + 1) % n])
     while count > 0:
@@ -177,11 +177,13 @@ def _places(near, tour, pos, core, walk, state):
     city = _doubtful(near, tour, pos, core, state)
     for k in range(4):
         at[k] = pos[city]
+        for j in range(k, 0, -1):  # in order; to compile a sort takes a second
+            if at[j] < at[j - 1]:
+                at[j], at[j - 1] = at[j - 1], at[j]
         for _ in range(1 + int(_random(state) * walk)):
             onward = near[city, int(_random(state) * near.shape[1])]
             if onward >= 0:
                 city = onward
-    at.sort()
     first, widest = 0, at[0] + n - at[3]
     for k in range(1, 4):
         if at[k] - at[k - 1] > widest:
