@@ -1,10 +1,11 @@
 """Beyond memory: hulls, clusters and tours of files on two Dask workers, beside what others do.
 
     python benchmarks/scale.py            all that follows, one after the other
-    python benchmarks/scale.py hull       10^8 points (--points)
-    python benchmarks/scale.py kmeans     5 * 10^7 points, d = 8, k = 100; then by dask-ml, by
-                                          scikit-learn on a sample, and by MiniBatchKMeans
-    python benchmarks/scale.py tour       10^6 cities by one worker, then by two (or --workers)
+    python benchmarks/scale.py hull       1.4 * 10^8 points (--points)
+    python benchmarks/scale.py kmeans     5 * 10^7 points, d = 8, k = 100; then by dask-ml's KMeans
+                                          and MiniBatchKMeans, and by scikit-learn on a sample
+    python benchmarks/scale.py tour       10^6 cities by one worker, then by two (or --workers),
+                                          which must give the same tour
 
 Files are made on the spot in --folder and deleted (kept for the next run with --keep). dask-ml is
 not installed with diconet: pip install dask-ml; it is given up after --limit seconds. Memory (every
@@ -21,8 +22,10 @@ import signal
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -106,17 +109,30 @@ def gigabytes(pattern: str) -> float:
     return sum(path.stat().st_size for path in Path(pattern).parent.glob("*.npy")) / 1e9
 
 
-def watched(work: Any) -> tuple[Any, dict[str, float]]:
+def watched(work: Any, limit: int = 0) -> tuple[Any, dict[str, Any]]:
+    """An answer, None if it is not there after `limit` seconds, and what it took."""
+
+    def out(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, out)
     watch, start = Watch(), time.perf_counter()
-    answer = work()
-    seconds = time.perf_counter() - start
-    return answer, {"seconds": round(seconds, 1), **watch.end()}
+    signal.alarm(limit)
+    try:
+        answer = work()
+        seconds: Any = round(time.perf_counter() - start, 1)
+    except TimeoutError:
+        answer, seconds = None, f"not finished after {limit}"
+    finally:
+        signal.alarm(0)
+    return answer, {"seconds": seconds, **watch.end()}
 
 
 def hull(options: argparse.Namespace) -> None:
-    points = options.points or 10**8
+    points = options.points or 14 * 10**7
     with files(options, "hull", points, lambda rng, n: rng.standard_normal((n, 2))) as pattern:
-        with connected(options.workers or 2, memory="2GB"):
+        with connected(options.workers or 2, memory="2GB") as client:
+            client.run(_imported, "hulls")
             found, spent = watched(lambda: diconet.convex_hull(pattern))
         say(task="hull", points=points, workers=options.workers or 2,
             GB=gigabytes(pattern), **spent, corners=len(found.indices),
@@ -149,19 +165,19 @@ def kmeans(options: argparse.Namespace) -> None:
         parts = [np.load(p, mmap_mode="r") for p in sorted(Path(pattern).parent.glob("*.npy"))]
         sample = np.concatenate([np.array(part[:: points // size]) for part in parts])[:size]
         del parts
-        ours(options, pattern, points, sample)
+        say(task="kmeans", points=points, GB=gigabytes(pattern), workers=options.workers or 2)
+        ours(options, pattern, sample)
         if "dask-ml" in options.beside:
-            by_dask_ml(options, pattern, points, sample)
+            by_dask_ml(options, pattern, sample)
         if "scikit-learn" in options.beside:
             by_scikit_learn(sample)
-            by_mini_batches(pattern, points, sample)
 
 
-def ours(options: argparse.Namespace, pattern: str, points: int, sample: np.ndarray) -> None:
-    with connected(options.workers or 2, memory="2GB"):
+def ours(options: argparse.Namespace, pattern: str, sample: np.ndarray) -> None:
+    with connected(options.workers or 2, memory="2GB") as client:
+        client.run(_imported, "clusters")
         found, spent = watched(lambda: diconet.kmeans(pattern, K, seed=0))
-    say(task="kmeans", by="diconet", points=points, workers=options.workers or 2,
-        GB=gigabytes(pattern), **spent, rounds=found.rounds, cost=found.value,
+    say(by="diconet", **spent, rounds=found.rounds, cost=found.value,
         sample_error=found.sample_error, cost_on_sample=cost(sample, found.centers))  # fmt: skip
 
 
@@ -170,38 +186,53 @@ def by_scikit_learn(sample: np.ndarray) -> None:
 
     for starts in (1, 3):
         model, spent = watched(lambda s=starts: KMeans(K, n_init=s, random_state=0).fit(sample))
-        say(task="kmeans", by=f"scikit-learn, {starts} starts, on the sample", points=len(sample),
-            **spent, cost_on_sample=cost(sample, model.cluster_centers_))  # fmt: skip
+        say(by=f"scikit-learn, {starts} starts, sample of {len(sample)}", **spent,
+            cost_on_sample=cost(sample, model.cluster_centers_))  # fmt: skip
 
 
-def by_mini_batches(pattern: str, points: int, sample: np.ndarray) -> None:
+def by_dask_ml(options: argparse.Namespace, pattern: str, sample: np.ndarray) -> None:
+    """dask-ml as it comes, MiniBatchKMeans in its Incremental, on blocks of two sizes.
+
+    Data that fits stays in the workers' memory, for KMeans goes through it many times. What is not
+    finished after --limit seconds is said to be so.
+    """
+    warnings.filterwarnings("ignore", message="Sending large graph")  # theirs, once per task
+    from dask_ml.cluster import KMeans
+    from dask_ml.wrappers import Incremental
     from sklearn.cluster import MiniBatchKMeans
 
-    def fit() -> Any:
-        model = MiniBatchKMeans(K, batch_size=10_000, n_init=3, random_state=0)
-        for path in sorted(Path(pattern).parent.glob("*.npy")):
-            rows = np.load(path, mmap_mode="r")
-            for start in range(0, len(rows), 10_000):
-                model.partial_fit(np.array(rows[start : start + 10_000]))
-        return model
+    def mini() -> Any:
+        return Incremental(MiniBatchKMeans(K, n_init=3, random_state=0))
 
-    model, spent = watched(fit)
-    say(task="kmeans", by="MiniBatchKMeans", points=points, **spent,
-        cost_on_sample=cost(sample, model.cluster_centers_))  # fmt: skip
+    for name, model, rows in (
+        ("Incremental(MiniBatchKMeans), blocks of 500,000", mini(), 500_000),
+        ("Incremental(MiniBatchKMeans), blocks of 20,000", mini(), 20_000),
+        ("KMeans", KMeans(K, random_state=0), 500_000),
+    ):
+        with connected(options.workers or 2, memory="2GB") as client:
+            client.run(_imported, "clusters")
+            array = in_blocks(pattern, rows)
+            if gigabytes(pattern) < FITS:
+                array = array.persist()
+            _, spent = watched(lambda m=model, a=array: m.fit(a), options.limit)
+        model = getattr(model, "estimator_", model)
+        centers = getattr(model, "cluster_centers_", None)
+        found = {} if centers is None else {"cost_on_sample": cost(sample, centers)}
+        say(by=f"dask-ml's {name}", **spent, **found)
 
 
-def in_blocks(pattern: str) -> Any:
-    """The files as a Dask array of half a million rows a block, read where they are used."""
+def in_blocks(pattern: str, block: int) -> Any:
+    """The files as a Dask array of `block` rows a block, read where they are used."""
     import dask
     import dask.array as da
 
     blocks = []
     for path in sorted(Path(pattern).parent.glob("*.npy")):
         rows = len(np.load(path, mmap_mode="r"))
-        for start in range(0, rows, 500_000):
-            many = min(500_000, rows - start)
-            block = dask.delayed(_block)(str(path), start, many)
-            blocks.append(da.from_delayed(block, (many, D), dtype=np.float64))
+        for start in range(0, rows, block):
+            many = min(block, rows - start)
+            part = dask.delayed(_block)(str(path), start, many)
+            blocks.append(da.from_delayed(part, (many, D), dtype=np.float64))
     return da.concatenate(blocks)
 
 
@@ -209,53 +240,27 @@ def _block(path: str, start: int, many: int) -> np.ndarray:
     return np.array(np.load(path, mmap_mode="r")[start : start + many])
 
 
-def by_dask_ml(options: argparse.Namespace, pattern: str, points: int, sample: np.ndarray) -> None:
-    """dask-ml as it comes; what it has not ended after --limit seconds is said to be open.
-
-    Data that fits stays in the workers' memory, for it goes through them many times.
-    """
-    from dask_ml.cluster import KMeans
-
-    def out(*_: Any) -> None:
-        raise TimeoutError
-
-    with connected(options.workers or 2, memory="2GB"):
-        array = in_blocks(pattern)
-        if gigabytes(pattern) < FITS:
-            array = array.persist()
-        signal.signal(signal.SIGALRM, out)
-        signal.alarm(options.limit)
-        watch = Watch()
-        try:
-            model, spent = watched(lambda: KMeans(K, random_state=0).fit(array))
-        except TimeoutError:
-            over = f"over {options.limit}"
-            say(task="kmeans", by="dask-ml", points=points, seconds=over, **watch.end())
-            return
-        finally:
-            signal.alarm(0)
-    say(task="kmeans", by="dask-ml", points=points, workers=options.workers or 2, **spent,
-        rounds=model.n_iter_, cost_on_sample=cost(sample, model.cluster_centers_))  # fmt: skip
-
-
 def tour(options: argparse.Namespace) -> None:
     points = options.points or 10**6
     usual = 0.7124 * points**0.5 * (1 + 0.33 / points)
+    orders: list[np.ndarray] = []
     with files(options, "tour", points, lambda rng, n: rng.random((n, 2))) as pattern:
         for workers in [options.workers] if options.workers else [1, 2]:
             with connected(workers, memory="2GB") as client:
-                client.run(_imported)  # what is measured is the work, not Python's start
+                client.run(_imported, "tours")
                 found, spent = watched(lambda: diconet.tsp(pattern, kicks=options.kicks, seed=0))
-                order = found.tour.compute()
-            assert np.array_equal(np.sort(order), np.arange(points))
+                orders.append(found.tour.compute())
+            assert np.array_equal(np.sort(orders[-1]), np.arange(points))
+            assert np.array_equal(orders[0], orders[-1])
             say(task="tour", cities=points, workers=workers, cells=found.cells, **spent,
                 length=found.value, ratio=found.value / usual)  # fmt: skip
 
 
-def _imported() -> None:
-    import diconet.scale.tours
-
-    diconet.tsp(np.random.default_rng(0).random((5_000, 2)), kicks=1)
+def _imported(module: str) -> None:
+    """In a worker: what is measured is the work, not the start of Python."""
+    import_module(f"diconet.scale.{module}")
+    if module == "tours":
+        diconet.tsp(np.random.default_rng(0).random((5_000, 2)), kicks=1)
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from glob import glob
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -139,33 +138,35 @@ def _wanted(there: Sequence[str], columns: Sequence[str] | None, name: str) -> l
 
 
 def _of_files(pattern: str, columns: Sequence[str] | None) -> list[Chunk]:
+    """The parts of every file in the order of their names; folders of Parquet count as files."""
     paths = sorted(glob(pattern)) or ([pattern] if "://" in pattern else [])
     if not paths:
         raise FileNotFoundError(f"no file matches {pattern!r}.")
     readers = {".parquet": _of_parquet, ".npy": _of_npy, ".csv": _of_csv, ".zarr": _of_zarr}
     chunks: list[Chunk] = []
     for path in paths:
-        reader = readers.get(Path(path).suffix.lower())
-        if reader is None:
+        kind = Path(path).suffix.lower()
+        if kind not in readers:
             raise ValueError(f"files must be {', '.join(readers)}; got {path}.")
-        chunks += reader(path, columns)
+        inside = kind == ".parquet" and sorted(map(str, Path(path).rglob("*.parquet")))
+        for one in inside or [path]:
+            parts = readers[kind](one, columns)
+            many = len(parts)
+            chunks += [
+                replace(part, name=one if many == 1 else f"{one} (part {i})")
+                for i, part in enumerate(parts)
+            ]
     return chunks
 
 
 def _of_parquet(path: str, columns: Sequence[str] | None) -> list[Chunk]:
-    """A chunk per row group; of a folder of Parquet files, of each in the order of their names."""
+    """A chunk per row group."""
     from pyarrow import parquet
 
-    if Path(path).is_dir():
-        inside = sorted(str(one) for one in Path(path).rglob("*.parquet") if one.is_file())
-        return [chunk for one in inside for chunk in _of_parquet(one, columns)]
     with parquet.ParquetFile(path) as file:
         wanted = _wanted(file.schema_arrow.names, columns, path)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-    return [
-        Chunk(_part_name(path, i, len(sizes)), partial(_row_group, path, i, wanted), rows)
-        for i, rows in enumerate(sizes)
-    ]
+    return [Chunk(path, partial(_row_group, path, i, wanted), rows) for i, rows in enumerate(sizes)]
 
 
 def _row_group(path: str, group: int, columns: list[str]) -> np.ndarray:
@@ -184,15 +185,12 @@ def _of_npy(path: str, columns: Sequence[str] | None) -> list[Chunk]:
     if columns is not None and array.shape[1] != len(columns):
         raise ValueError(f"{path} must have {len(columns)} columns; got {array.shape[1]}.")
     start, dtype, (num, width) = int(array.offset), array.dtype, array.shape
-    step = max(1, CHUNK_BYTES // (width * dtype.itemsize))
-    ends = [*range(0, num, step), num] if num else [0, 0]
+    size = width * dtype.itemsize
+    step = max(1, CHUNK_BYTES // max(1, size))
     return [
-        Chunk(
-            _part_name(path, i, len(ends) - 1),
-            partial(_slice, path, dtype, start + low * width * dtype.itemsize, high - low, width),
-            high - low,
-        )
-        for i, (low, high) in enumerate(pairwise(ends))
+        Chunk(path, partial(_slice, path, dtype, start + low * size, rows, width), rows)
+        for low in range(0, max(1, num), step)
+        for rows in [min(step, num - low)]
     ]
 
 
@@ -207,9 +205,7 @@ def _of_csv(path: str, columns: Sequence[str] | None) -> list[Chunk]:
     with open(path, encoding="utf-8") as file:
         first = file.readline()
     header = None if any(_is_number(cell) for cell in first.split(",")) else 0
-    frame = dd.read_csv(path, blocksize=CHUNK_BYTES, header=header)
-    chunks = _of_frame(frame, columns, "block")
-    return [replace(c, name=_part_name(path, i, len(chunks))) for i, c in enumerate(chunks)]
+    return _of_frame(dd.read_csv(path, blocksize=CHUNK_BYTES, header=header), columns, "block")
 
 
 def _is_number(cell: str) -> bool:
@@ -221,9 +217,4 @@ def _is_number(cell: str) -> bool:
 
 
 def _of_zarr(path: str, columns: Sequence[str] | None) -> list[Chunk]:
-    chunks = _of_array(da.from_zarr(path), path)
-    return [replace(c, name=_part_name(path, i, len(chunks))) for i, c in enumerate(chunks)]
-
-
-def _part_name(path: str, number: int, many: int) -> str:
-    return path if many == 1 else f"{path} (part {number})"
+    return _of_array(da.from_zarr(path), path)

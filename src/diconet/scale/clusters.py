@@ -18,7 +18,7 @@ from diconet.problems.networks import as_network
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import Chunks
 from diconet.scale.sampled import Census, counted, first_centres
-from diconet.scale.work import computed, in_order, leaves, merged
+from diconet.scale.work import by_block, computed, in_order, leaves, merged
 
 _ENOUGH = 1e-4
 """A round of Lloyd's algorithm that gains less than this, relative to the cost, is the last."""
@@ -60,11 +60,8 @@ class LargeClusters(Solution):
     def rows(self) -> Iterator[Sequence[Any]]:
         """The label of every point, a chunk at a time."""
         yield "index", "label"
-        start = 0
-        for block in self.labels.blocks:
-            labels = block.compute().tolist()
-            yield from enumerate(labels, start)
-            start += len(labels)
+        for start, labels in by_block(self.labels):
+            yield from enumerate(labels.tolist(), start)
 
 
 def kmeans(

@@ -41,17 +41,11 @@ class Sample:
         points = rows[np.random.default_rng(seed).permutation(len(rows))[:many]]
         return cls(points, np.full(many, len(rows) / max(1, many)))
 
-    @staticmethod
-    def merge(parts: Sequence[Sample]) -> Sample:
-        return Sample(
-            np.concatenate([part.points for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-        )
-
-    def evened(self) -> np.ndarray:
-        """As many points, each of which stands for as many rows as any other."""
+    def evened(self, most: int | None = None) -> np.ndarray:
+        """As many points or `most`, each of which stands for as many rows as any other."""
         reach = np.cumsum(self.weights)
-        steps = (np.arange(len(reach)) + 0.5) * (reach[-1] / len(reach))
+        many = min(len(reach), most or len(reach))
+        steps = (np.arange(many) + 0.5) * (reach[-1] / many)
         return self.points[np.searchsorted(reach, steps)]
 
 

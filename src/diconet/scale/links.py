@@ -30,17 +30,6 @@ class Runs:
     cells: np.ndarray
     length: float
 
-    @staticmethod
-    def merge(parts: list[Runs]) -> Runs:
-        """The runs of several cells, in their order."""
-        return Runs(
-            np.concatenate([part.edges for part in parts]),
-            np.concatenate([part.ends for part in parts]),
-            np.concatenate([part.many for part in parts]),
-            np.concatenate([part.cells for part in parts]),
-            sum(part.length for part in parts),
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Places:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_amount
@@ -25,7 +26,7 @@ from diconet.problems.knapsack.solve import Packing
 from diconet.problems.knapsack.solve import knapsack as knapsack_in_memory
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import Chunks
-from diconet.scale.work import computed, in_order, leaves, merged, offsets_of
+from diconet.scale.work import by_block, computed, gathered, in_order, leaves, merged, offsets_of
 
 CORE = 4_096
 """How many items go up the tree at most."""
@@ -83,11 +84,8 @@ class LargePacking(Solution):
     def rows(self) -> Iterator[Sequence[Any]]:
         """The chosen items, a chunk at a time."""
         yield ("index",)
-        start = 0
-        for block in self.taken.blocks:
-            taken = block.compute()
+        for start, taken in by_block(self.taken):
             yield from ((start + int(i),) for i in np.flatnonzero(taken))
-            start += len(taken)
 
 
 def knapsack(
@@ -106,21 +104,20 @@ def knapsack(
     table = values if weights is None else _beside(values, weights)
     chunks = Chunks.of(table, "items", ("value", "weight"))
     room = exact_sum(np.array([check_amount(capacity, "capacity")]))
-    census: _Census = computed(
-        merged(_Census.merge, leaves(_census, chunks, "items", room), "items")
-    )
+    census: _Census = computed(merged(gathered, leaves(_census, chunks, "items", room), "items"))
     offsets = offsets_of(census.sizes)
     end = _Break(-1) if census.weight <= room else _break(chunks, census, room, offsets)
     parts = leaves(_Core.of, chunks, "core", room, end, offsets)
     core: _Core = computed(merged(_Core.merge, parts, "core"))
     picked, bound = _solved(core, room, end.rate, model, seed)
-    total = core.value + exact_sum(core.items[picked, 0])
-    weight = core.weight + exact_sum(core.items[picked, 1])
-    decided = core.index, picked
+    inside = _numbers(core.items)[picked]
+    total = core.value + exact_sum(inside[:, 0])
+    weight = core.weight + exact_sum(inside[:, 1])
+    decided = core.items.index.to_numpy(), picked
     taken = leaves(_taken, chunks, "taken", room, end, offsets, decided)
     return LargePacking(
         _as_float(total), (), int(census.sizes.sum()), in_order(taken, census.sizes, bool),
-        _as_float(weight), float(capacity), max(bound, _as_float(total)), len(core.index),
+        _as_float(weight), float(capacity), max(bound, _as_float(total)), len(picked),
         model=model,
     )  # fmt: skip
 
@@ -168,11 +165,6 @@ class _Census:
 
     sizes: np.ndarray
     weight: int
-
-    @staticmethod
-    def merge(parts: list[_Census]) -> _Census:
-        sizes = np.concatenate([part.sizes for part in parts])
-        return _Census(sizes, sum(part.weight for part in parts))
 
 
 def _census(rows: np.ndarray, number: int, room: int) -> _Census:
@@ -273,16 +265,13 @@ def _added(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.n
 class _Core:
     """The items that lose least on the wrong side, and what is taken of all others.
 
-    `apart` says how far an item's place is from the break. `outside` is the least that one of the
-    others loses, `doubt` the value of items whose rate is so near that rounding may have put them
-    on the wrong side, `largest` the largest value, `whole` if all values are whole numbers.
+    `items` are in the order of their numbers, which are the index: value, weight, what each loses,
+    how far its place is `apart` from the break, and if it is before it. `outside` is the least that
+    one of the others loses, `doubt` the value of items whose rate is so near that rounding may have
+    put them on the wrong side, `largest` the largest value, `whole` if all values are whole.
     """
 
-    items: np.ndarray
-    index: np.ndarray
-    loss: np.ndarray
-    apart: np.ndarray
-    taken: np.ndarray
+    items: pd.DataFrame
     value: int
     weight: int
     outside: float
@@ -298,43 +287,36 @@ class _Core:
         place = np.flatnonzero(_useful(rows, room))
         rows, index = rows[place], offsets[number] + place
         bits, away = _rate_bits(rows), index - end.cut
-        apart = np.where(away < 0, -2 * away - 1, 2 * away)
-        losses, before = end.losses(rows, bits), end.is_before(bits, index)
+        columns = {
+            "value": rows[:, 0],
+            "weight": rows[:, 1],
+            "loss": end.losses(rows, bits),
+            "apart": np.where(away < 0, -2 * away - 1, 2 * away),
+            "taken": end.is_before(bits, index),
+        }
         doubt, largest = exact_sum(rows[bits == end.bits, 0]), float(rows[:, 0].max(initial=0))
         whole = bool((rows[:, 0] == np.floor(rows[:, 0])).all())
-        return cls(
-            rows, index, losses, apart, before, free, 0, np.inf, doubt, largest, whole
-        ).smaller()
+        items = pd.DataFrame(columns, index=index)
+        return cls(items, free, 0, np.inf, doubt, largest, whole).smaller()
 
     def smaller(self) -> _Core:
         """At most as many items as a core has; the others are decided."""
-        keep = np.isfinite(self.loss)
-        if keep.sum() > CORE:
-            last = np.partition(self.loss, CORE - 1)[CORE - 1]
-            keep = self.loss < last
-            equal = np.flatnonzero(self.loss == last)
-            equal = equal[np.argsort(self.apart[equal], kind="stable")]
-            keep[equal[: CORE - int(keep.sum())]] = True
-        decided = self.items[~keep & self.taken]
-        return _Core(
-            self.items[keep], self.index[keep], self.loss[keep], self.apart[keep],
-            self.taken[keep],
-            self.value + exact_sum(decided[:, 0]), self.weight + exact_sum(decided[:, 1]),
-            min(self.outside, float(self.loss[~keep].min(initial=np.inf))),
-            self.doubt, self.largest, self.whole,
-        )  # fmt: skip
+        found = self.items[np.isfinite(self.items["loss"])]
+        found = found.nsmallest(CORE, ["loss", "apart"]).sort_index()
+        others = self.items[~self.items.index.isin(found.index)]
+        decided = _numbers(others[others["taken"]])
+        return replace(
+            self,
+            items=found,
+            value=self.value + exact_sum(decided[:, 0]),
+            weight=self.weight + exact_sum(decided[:, 1]),
+            outside=others["loss"].to_numpy().min(initial=self.outside),
+        )
 
     @staticmethod
     def merge(parts: list[_Core]) -> _Core:
-        def joined(name: str) -> np.ndarray:
-            return np.concatenate([getattr(part, name) for part in parts])
-
         return _Core(
-            joined("items"),
-            joined("index"),
-            joined("loss"),
-            joined("apart"),
-            joined("taken"),
+            pd.concat([part.items for part in parts]),
             sum(part.value for part in parts),
             sum(part.weight for part in parts),
             min(part.outside for part in parts),
@@ -344,24 +326,29 @@ class _Core:
         ).smaller()
 
 
+def _numbers(items: pd.DataFrame) -> np.ndarray:
+    return items[["value", "weight"]].to_numpy()
+
+
 def _solved(
     core: _Core, room: int, rate: float, model: Any, seed: int | None
 ) -> tuple[np.ndarray, float]:
     """Which of the core to take, and what no choice of all items is worth more than."""
-    if len(core.index) == 0:
+    items = _numbers(core.items)
+    if len(items) == 0:
         return np.zeros(0, dtype=bool), _as_float(core.value)
     left = Fraction(room - core.weight, 1 << _UNIT)
     space = _rounded_up(left)
-    found = best = _packed(core, space, model, seed)
-    if exact_sum(core.items[best.chosen, 1]) > room - core.weight:
-        found = _packed(core, float(np.nextafter(space, 0)), model, seed)
-    picked = np.zeros(len(core.index), dtype=bool)
+    found = best = _packed(items, space, model, seed)
+    if exact_sum(items[best.chosen, 1]) > room - core.weight:
+        found = _packed(items, float(np.nextafter(space, 0)), model, seed)
+    picked = np.zeros(len(items), dtype=bool)
     picked[found.chosen] = True
     within = Fraction(core.value, 1 << _UNIT) + Fraction(best.bound)
     if math.isinf(core.outside):
         return picked, _rounded_up(within)
     # Flipping an item outside the core costs at least what that loses, of what rates allow.
-    taken = core.items[core.taken]
+    taken = items[core.items["taken"]]
     unused = left - Fraction(exact_sum(taken[:, 1]), 1 << _UNIT)
     most = Fraction(core.value + exact_sum(taken[:, 0]), 1 << _UNIT) + Fraction(rate) * unused
     hair = Fraction(_HAIR) * (Fraction(core.doubt, 1 << _UNIT) + Fraction(core.largest))
@@ -371,8 +358,8 @@ def _solved(
     )
 
 
-def _packed(core: _Core, space: float, model: Any, seed: int | None) -> Packing:
-    found = knapsack_in_memory(core.items[:, 0], core.items[:, 1], space, model=model, seed=seed)
+def _packed(items: np.ndarray, space: float, model: Any, seed: int | None) -> Packing:
+    found = knapsack_in_memory(items[:, 0], items[:, 1], space, model=model, seed=seed)
     assert not isinstance(found, list)
     return found
 

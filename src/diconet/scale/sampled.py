@@ -26,7 +26,7 @@ from diconet.problems.kmeans.solve import budgeted_split, merge_of
 from diconet.problems.kmeans.solve import kmeans as kmeans_in_memory
 from diconet.scale.chunks import ROW_BITS, Chunks
 from diconet.scale.division import Division, Sample, shuffled
-from diconet.scale.work import leaves, merged
+from diconet.scale.work import gathered, leaves, merged
 
 _SAMPLE_PER_CLUSTER = 2_000
 _SAMPLE = 20_000, 400_000
@@ -69,7 +69,7 @@ class Census:
         mean = counts @ means / max(counts.sum(), 1)
         apart = float(counts @ np.square(means - mean).sum(1))
         spread = sum(part.spread for part in parts) + apart
-        return Census(sizes, mean, spread, Sample.merge([part.some for part in parts]))
+        return Census(sizes, mean, spread, gathered([part.some for part in parts]))
 
 
 def counted(chunks: Chunks, k: int, seed: int | None) -> Delayed:

@@ -33,12 +33,21 @@ from diconet.problems.tsp.solve import tsp as tsp_in_memory
 from diconet.scale.chunks import Chunks
 from diconet.scale.division import Division, MedianSplit, Sample, shuffled
 from diconet.scale.links import Places, Runs, linked
-from diconet.scale.work import computed, in_order, kept, leaves, merged, offsets_of
+from diconet.scale.work import (
+    by_block,
+    computed,
+    gathered,
+    in_order,
+    kept,
+    leaves,
+    merged,
+    offsets_of,
+)
 
 CELL = 32_768
 """Cities of a cell, at most, as far as the sample knows."""
 
-_SAMPLE = 2**20
+_SAMPLE, _PER_CELL = 2**20, 1_000  # points that cuts are found on, at most: in all, per cell
 _OPEN = 32  # edges near each side of a cell where its round trip can be opened
 _KICKS, _SEAM_KICKS = 1.0, 10.0  # per city
 _ANGLE = math.pi / 5
@@ -71,8 +80,8 @@ class LargeTour(Solution):
     def rows(self) -> Iterator[Sequence[Any]]:
         """The cities in order, a piece at a time."""
         yield ("city",)
-        for block in self.tour.blocks:
-            yield from ((city,) for city in block.compute().tolist())
+        for _, cities in by_block(self.tour):
+            yield from ((city,) for city in cities.tolist())
 
 
 def tsp(
@@ -92,13 +101,11 @@ def tsp(
     seed = check_seed(seed)
     chunks = Chunks.of(cities, "cities", ("x", "y"))
     share = max(64, _SAMPLE // max(1, len(chunks)))
-    census: _Census = computed(
-        merged(_Census.merge, leaves(_census, chunks, "cities", share), "cities")
-    )
+    census: _Census = computed(merged(gathered, leaves(_census, chunks, "cities", share), "cities"))
     size = int(census.sizes.sum())
     if size == 0:
         raise ValueError("cities must hold at least 1 row; got none.")
-    sample = census.sample.evened()
+    sample = census.sample.evened(_PER_CELL * -(-size // cell))
     most = cell * len(sample) / size
     splits = as_network(CLUSTERS, None).split, MedianSplit(_ANGLE)
     divisions = [Division.by_size(split, sample, most) for split in splits]
@@ -139,11 +146,6 @@ class _Census:
 
     sizes: np.ndarray
     sample: Sample
-
-    @staticmethod
-    def merge(parts: list[_Census]) -> _Census:
-        sizes = np.concatenate([part.sizes for part in parts])
-        return _Census(sizes, Sample.merge([part.sample for part in parts]))
 
 
 def _census(rows: np.ndarray, number: int, share: int) -> _Census:
@@ -204,7 +206,7 @@ def _with_runs(
 def _placed(cells: Sequence[Delayed], division: Division | None) -> tuple[list[Delayed], Delayed]:
     """All cells with the places of their cities on one round trip."""
     runs = [summary for _, summary in cells]
-    places = delayed(linked, pure=False)(merged(Runs.merge, runs, "tour"))
+    places = delayed(linked, pure=False)(merged(gathered, runs, "tour"))
     place = delayed(_place, pure=False)
     return [
         place(part, own, number, places, division) for number, (part, own) in enumerate(cells)

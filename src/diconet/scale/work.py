@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import dask.array as da
@@ -30,6 +31,8 @@ POLL = 0.25
 
 Report = Callable[[dict[str, tuple[int, int]]], None]
 """Told now and then, per kind of task, how many are done and how many there are."""
+
+_T = TypeVar("_T")
 
 _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
@@ -81,6 +84,28 @@ def merged(merge: Callable[[list[Any]], Any], parts: Sequence[Delayed], name: st
             number += 1
         level = above
     return level[0]
+
+
+def gathered(parts: list[_T]) -> _T:
+    """One of several of a kind: arrays end to end, numbers added up, and so within them."""
+    first: Any = parts[0]
+
+    def joined(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        if isinstance(values[0], np.ndarray):
+            return np.concatenate(values)
+        return gathered(values) if is_dataclass(values[0]) else sum(values)
+
+    return cast("_T", replace(first, **{field.name: joined(field.name) for field in fields(first)}))
+
+
+def by_block(array: da.Array) -> Iterator[tuple[int, np.ndarray]]:
+    """The values of a column, a block at a time, each with the place where it begins."""
+    start = 0
+    for block in array.blocks:
+        values = block.compute()
+        yield start, values
+        start += len(values)
 
 
 def in_order(parts: Sequence[Delayed], sizes: Sequence[int] | np.ndarray, dtype: Any) -> da.Array:
