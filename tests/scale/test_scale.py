@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 
 import diconet
+from diconet.cli import main
 from diconet.scale import work
 from diconet.scale.links import Runs, linked
 from diconet.scale.packings import exact_sum
@@ -76,13 +77,17 @@ def test_chunks_in_another_order_have_the_same_corners(client: Any) -> None:
     assert {*map(tuple, hull.corners)} == {*map(tuple, other.corners)}
 
 
-@pytest.mark.parametrize("kind", ["whole", "ties", "fractions", "all fit", "nothing fits"])
+@pytest.mark.parametrize(
+    "kind", ["whole", "ties", "fractions", "few fit", "all fit", "nothing fits"]
+)
 def test_the_knapsack_is_the_same_in_any_chunks(client: Any, kind: str) -> None:
     items, capacity = ITEMS.copy(), CAPACITY
     if kind == "ties":
         items[:, 0] = items[:, 1]
     elif kind == "fractions":
         items, capacity = items / 7, capacity / 7
+    elif kind == "few fit":
+        items, capacity = np.ceil(items / 1_000), 1e5
     elif kind == "all fit":
         capacity *= 4
     elif kind == "nothing fits":
@@ -168,11 +173,32 @@ def test_files_of_every_kind(client: Any, kind: str, tmp_path: Path) -> None:
 
 
 def test_a_dataframe(client: Any) -> None:
-    frame = dd.from_pandas(pd.DataFrame({"weight": ITEMS[:, 1], "value": ITEMS[:, 0]}), 4)
+    """With an index, a column of text, one of whole numbers and one in single precision."""
+    table = pd.DataFrame({"Weight": ITEMS[:, 1].astype(int), "value": ITEMS[:, 0].astype("f4")})
+    table = table.assign(name="item").set_index(pd.Index(np.arange(len(ITEMS)) % 7, name="key"))
+    frame = dd.from_pandas(table, 4, sort=False)
     packing = diconet.knapsack(frame, None, CAPACITY)
-    columns = diconet.knapsack(frame["value"], frame["weight"], CAPACITY)
+    columns = diconet.knapsack(frame["value"], frame["Weight"], CAPACITY)
     assert packing.value == columns.value == diconet.knapsack(*ITEMS.T, CAPACITY).value
     assert len(packing.chosen.compute()) == int(packing.taken.sum().compute())
+    with pytest.raises(ValueError, match=r"in the table 'name' holds text: .* Weight,value"):
+        diconet.kmeans(frame, 3)
+    with pytest.raises(ValueError, match=r"columns must be among Weight, value, name; got 'x'"):
+        diconet.kmeans(frame, 3, columns=["value", "x"])
+
+
+def test_an_index_in_parquet_is_no_column(client: Any, tmp_path: Path) -> None:
+    """Partitions of very different sizes, single precision, and an index that pandas wrote."""
+    points = POINTS[:9_000].astype("f4")
+    for number, part in enumerate(np.split(points, [1, 8_000, 8_000])):
+        table = pd.DataFrame(part, columns=["a", "b"], index=pd.Index(range(len(part)), name="key"))
+        table.to_parquet(tmp_path / f"{number}.parquet")
+    clusters = diconet.kmeans(tmp_path / "*.parquet", 3)
+    assert clusters.centers.shape == (3, 2)
+    assert clusters.labels.shape == (9_000,)
+    one = diconet.kmeans(tmp_path / "*.parquet", 3, columns=["2"])
+    np.testing.assert_allclose(one.centers.mean(), 0, atol=0.5)
+    assert one.centers.shape == (3, 1)
 
 
 def test_a_chunk_with_nan_is_named(client: Any, tmp_path: Path) -> None:
@@ -325,7 +351,30 @@ def test_the_command_line_with_workers(tmp_path: Path) -> None:
     assert "2 workers of 0.93 GiB, http" in done.stderr
 
 
-def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("kmeans", "{}"), "--k must be given"),
+        (("tsp", "{}", "--seconds", "5"), "--seconds must be left out with --workers"),
+        (("kmeans", "{}", "--k", "2", "--centers", "c.csv"), "--centers must be left out"),
+        (("hull", "none-*.npy"), "no file matches 'none-"),
+        (("hull", "{}", "--memory", "lots"), "memory must be a size such as 2GB; got 'lots'"),
+    ],
+    ids=["no k", "seconds", "centers", "no file", "memory"],
+)
+def test_what_is_wrong_is_said_before_workers_start(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "some.npy", POINTS)
+    command = [word.format(tmp_path / "some.npy") for word in arguments]
+    with pytest.raises(SystemExit) as stop:
+        main(["solve", *command, "--workers", "1"])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     from diconet.scale import cluster
 
     monkeypatch.setattr(cluster, "_SECONDS", 0.5)
@@ -336,16 +385,33 @@ def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         pass
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from importlib.util import find_spec
+def test_without_the_extra_it_says_what_to_install() -> None:
+    """A Python that cannot find Dask: a line from the function, and from the command."""
+    code = """
+import sys
+from importlib.machinery import PathFinder
 
-    monkeypatch.setattr(
-        "diconet.scale.find_spec", lambda name: None if name == "distributed" else find_spec(name)
+class Hidden:
+    def find_spec(name, path=None, target=None):
+        hidden = name.partition(".")[0] in ("dask", "distributed")
+        return None if hidden else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hidden
+import diconet
+try:
+    diconet.convex_hull("points.npy")
+except ModuleNotFoundError as error:
+    print(error, file=sys.stderr)
+from diconet.cli import main
+main(["solve", "hull", "points.npy", "--workers", "2"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    line = (
+        "data beyond memory needs dask and distributed;"
+        " install them with pip install 'diconet[dask]'."
     )
-    with pytest.raises(
-        ModuleNotFoundError, match=r"needs distributed; .*pip install 'diconet\[dask\]'"
-    ):
-        diconet.convex_hull("points.npy")
+    assert done.stderr.splitlines() == [line, f"diconet: {line}"]
+    assert done.returncode == 2
 
 
 def test_nothing_imports_dask_before_it_is_needed() -> None:

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,20 @@ def solve(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
     solver = solver_of(options.task.name)
+    from diconet.scale.chunks import paths_of
     from diconet.scale.cluster import connected, in_words
 
-    how = dict(own) | {"model": options.model, "seed": options.seed}
-    with connected(options.workers, options.scheduler, options.memory or "auto") as client:
+    paths_of(pattern)  # what is not there is said before workers start
+    how = {name: value for name, value in own.items() if value is not None}
+    how |= {"model": options.model, "seed": options.seed}
+    how |= {"columns": options.columns.split(",")} if options.columns else {}
+    how |= {n: v for n in ("device", "decimal") if (v := getattr(options, n)) is not None}
+    _, *known = signature(solver).parameters.values()
+    if odd := how.keys() - {one.name for one in known}:
+        raise ValueError(f"--{min(odd)} must be left out with --workers or --scheduler; got it.")
+    if missing := [one.name for one in known if one.default is one.empty and one.name not in how]:
+        raise ValueError(f"--{missing[0]} must be given; got none.")
+    with connected(options.workers or 1, options.scheduler, options.memory) as client:
         console(stderr=True).print(in_words(client))
         start = time.perf_counter()
         with _bars():

@@ -60,7 +60,7 @@ def _solve(options: argparse.Namespace, _: list[str]) -> None:
     }
     _check_outputs(options, writes)
     if cluster.is_wanted(options):
-        cluster.solve(options, own)
+        cluster.solve(options, own | writes)
         return
     # What is wrong with a file is said before torch is loaded.
     asked = {**own, "columns": options.columns, "decimal": options.decimal}

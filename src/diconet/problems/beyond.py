@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -22,7 +23,7 @@ def or_beyond_memory(solve: Callable[P, R]) -> Callable[P, R]:
     @wraps(solve)
     def anywhere(*args: P.args, **options: P.kwargs) -> R:
         data: Any = args[0] if args else options.get(first)
-        if isinstance(data, str) or hasattr(data, "__dask_graph__"):
+        if isinstance(data, str | Path) or hasattr(data, "__dask_graph__"):
             at_scale = getattr(import_module(_SCALE), solve.__name__)
             _check_options(options, list(signature(at_scale).parameters))
             found: R = at_scale(*args, **options)

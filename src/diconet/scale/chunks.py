@@ -6,7 +6,7 @@ sizes of all leaves are known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from glob import glob
@@ -16,6 +16,7 @@ from typing import Any
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
+from pandas.api.types import is_numeric_dtype
 
 CHUNK_BYTES = 32 * 2**20
 """About how much of a file is read at once."""
@@ -44,17 +45,25 @@ class Chunks:
     leaves: tuple[tuple[Chunk, ...], ...]
 
     @classmethod
-    def of(cls, data: Any, what: str, columns: Sequence[str] | None = None) -> Chunks:
+    def of(
+        cls,
+        data: Any,
+        what: str,
+        usual: Sequence[str] | None = None,
+        asked: Sequence[str] | None = None,
+    ) -> Chunks:
         """The chunks of a Dask array or dataframe, or of the files that match a pattern.
 
-        `columns` are wanted by name where columns have names; `what` is what messages call rows.
+        Columns are those `asked` for by name or number from 1, or else the `usual` ones by name;
+        all of them where nothing is usual. `what` is what messages call rows.
         """
+        columns = Columns(usual, asked)
         if isinstance(data, str | Path):
             chunks = _of_files(str(data), columns)
         elif hasattr(data, "to_dask_array"):
-            chunks = _of_frame(data, columns, "partition")
+            chunks = _of_frame(data, columns, "the table")
         elif isinstance(data, da.Array):
-            chunks = _of_array(data, what)
+            chunks = _of_array(data, columns, what)
         else:
             raise ValueError(f"{what} must be a Dask array or dataframe; got {type(data)}.")
         return cls(what, tuple(_grouped(chunks)))
@@ -104,9 +113,11 @@ def _grouped(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
     return groups
 
 
-def _of_array(array: da.Array, what: str) -> list[Chunk]:
+def _of_array(array: da.Array, columns: Columns, what: str) -> list[Chunk]:
     if array.ndim != 2:
         raise ValueError(f"{what} must have shape (n, d); got {array.shape}.")
+    if columns.asked:
+        array = array[:, columns.numbered(array.shape[1], what)]
     number = [str(i) for i in range(array.numblocks[0])]
     if not np.isnan(array.shape[0]):
         # Dask joins blocks in one go; a task with many small ones would cost more than the work.
@@ -118,36 +129,69 @@ def _of_array(array: da.Array, what: str) -> list[Chunk]:
     return [Chunk(f"chunk {i}", block) for i, block in zip(number, blocks, strict=True)]
 
 
-def _of_frame(frame: Any, columns: Sequence[str] | None, name: str) -> list[Chunk]:
-    wanted = _wanted([str(c) for c in frame.columns], columns, f"the {name}s")
-    by_name = {str(c): c for c in frame.columns}
-    parts = frame[[by_name[c] for c in wanted]].to_delayed()
-    return [Chunk(f"{name} {i}", part) for i, part in enumerate(parts)]
+def _of_frame(frame: Any, columns: Columns, name: str) -> list[Chunk]:
+    kinds = {str(c): (c, is_numeric_dtype(kind)) for c, kind in frame.dtypes.items()}
+    wanted = columns.of({c: numeric for c, (_, numeric) in kinds.items()}, name)
+    parts = frame[[kinds[c][0] for c in wanted]].to_delayed()
+    return [Chunk(f"partition {i}", part) for i, part in enumerate(parts)]
 
 
-def _wanted(there: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:
-    """The columns to read: those asked for in whatever case; the only ones there; else refused."""
-    if columns is None:
-        return list(there)
-    lower = {one.strip().lower(): one for one in there}
-    if all(column.lower() in lower for column in columns):
-        return [lower[column.lower()] for column in columns]
-    if len(there) == len(columns):
-        return list(there)
-    raise ValueError(f"columns must be {' and '.join(columns)}; {name} have {', '.join(there)}.")
+@dataclass(frozen=True)
+class Columns:
+    """Which columns to read: those asked for, or the usual ones; all where nothing is usual."""
+
+    usual: Sequence[str] | None
+    asked: Sequence[str] | None
+
+    def of(self, there: Mapping[str, bool], name: str) -> list[str]:
+        """The names of the columns to read of those that are there, by whether they are numeric."""
+        lower = {one.strip().lower(): one for one in there}
+        numeric = [one for one, is_numeric in there.items() if is_numeric]
+        known = ", ".join(there)
+        if self.asked:
+            places = {str(i): one for i, one in enumerate(there, start=1)}
+            found = [lower.get(c.strip().lower(), places.get(c.strip())) for c in self.asked]
+            if None in found:
+                raise ValueError(
+                    f"columns must be among {known}; got {self.asked[found.index(None)]!r}."
+                )
+            return [one for one in found if one is not None]
+        if self.usual and all(column in lower for column in self.usual):
+            return [lower[column] for column in self.usual]
+        if self.usual and len(numeric) != len(self.usual):
+            wanted = " and ".join(self.usual)
+            raise ValueError(f"columns must be {wanted}, or say which; {name} has {known}.")
+        if self.usual is None and len(numeric) < len(there):
+            odd = next(one for one, is_numeric in there.items() if not is_numeric)
+            raise ValueError(
+                f"every column must be a measurement; in {name} {odd!r} holds text: leave it out"
+                f" by columns {','.join(numeric)}."
+            )
+        return numeric
+
+    def numbered(self, width: int, name: str) -> list[int]:
+        """The places of the columns to read where they have no names."""
+        names = [f"column{i + 1}" for i in range(width)]
+        return [names.index(one) for one in self.of(dict.fromkeys(names, True), name)]
 
 
-def _of_files(pattern: str, columns: Sequence[str] | None) -> list[Chunk]:
-    """The parts of every file in the order of their names; folders of Parquet count as files."""
+def paths_of(pattern: str) -> list[str]:
+    """The files that match a pattern, in the order of their names."""
     paths = sorted(glob(pattern)) or ([pattern] if "://" in pattern else [])
     if not paths:
         raise FileNotFoundError(f"no file matches {pattern!r}.")
+    for path in paths:
+        if Path(path).suffix.lower() not in (kinds := (".parquet", ".npy", ".csv", ".zarr")):
+            raise ValueError(f"files must be {', '.join(kinds)}; got {path}.")
+    return paths
+
+
+def _of_files(pattern: str, columns: Columns) -> list[Chunk]:
+    """The parts of every file; a folder of Parquet counts as the files in it."""
     readers = {".parquet": _of_parquet, ".npy": _of_npy, ".csv": _of_csv, ".zarr": _of_zarr}
     chunks: list[Chunk] = []
-    for path in paths:
+    for path in paths_of(pattern):
         kind = Path(path).suffix.lower()
-        if kind not in readers:
-            raise ValueError(f"files must be {', '.join(readers)}; got {path}.")
         inside = kind == ".parquet" and sorted(map(str, Path(path).rglob("*.parquet")))
         for one in inside or [path]:
             parts = readers[kind](one, columns)
@@ -159,12 +203,16 @@ def _of_files(pattern: str, columns: Sequence[str] | None) -> list[Chunk]:
     return chunks
 
 
-def _of_parquet(path: str, columns: Sequence[str] | None) -> list[Chunk]:
-    """A chunk per row group."""
+def _of_parquet(path: str, columns: Columns) -> list[Chunk]:
+    """A chunk per row group; an index that pandas wrote is no column."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
-        wanted = _wanted(file.schema_arrow.names, columns, path)
+        schema = file.schema_arrow
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        empty = schema.empty_table().to_pandas(ignore_metadata=True)
+        kinds = {c: is_numeric_dtype(kind) for c, kind in empty.dtypes.items() if c not in index}
+        wanted = columns.of(kinds, path)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     return [Chunk(path, partial(_row_group, path, i, wanted), rows) for i, rows in enumerate(sizes)]
 
@@ -177,35 +225,39 @@ def _row_group(path: str, group: int, columns: list[str]) -> np.ndarray:
     return np.column_stack([np.asarray(table[name], dtype=np.float64) for name in columns])
 
 
-def _of_npy(path: str, columns: Sequence[str] | None) -> list[Chunk]:
+def _of_npy(path: str, columns: Columns) -> list[Chunk]:
     """Chunks of a file that is never read as a whole, nor mapped, which would count as memory."""
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.flags.c_contiguous:
         raise ValueError(f"{path} must be a table of numbers by rows; got shape {array.shape}.")
-    if columns is not None and array.shape[1] != len(columns):
-        raise ValueError(f"{path} must have {len(columns)} columns; got {array.shape[1]}.")
     start, dtype, (num, width) = int(array.offset), array.dtype, array.shape
+    wanted = columns.numbered(width, path)
     size = width * dtype.itemsize
     step = max(1, CHUNK_BYTES // max(1, size))
     return [
-        Chunk(path, partial(_slice, path, dtype, start + low * size, rows, width), rows)
+        Chunk(path, partial(_slice, path, dtype, start + low * size, rows, width, wanted), rows)
         for low in range(0, max(1, num), step)
         for rows in [min(step, num - low)]
     ]
 
 
-def _slice(path: str, dtype: np.dtype, offset: int, rows: int, width: int) -> np.ndarray:
+def _slice(
+    path: str, dtype: np.dtype, offset: int, rows: int, width: int, columns: list[int]
+) -> np.ndarray:
     flat = np.fromfile(path, dtype, rows * width, offset=offset)
     if len(flat) < rows * width:
         raise ValueError(f"{path} must not shrink while it is read; it has.")
-    return flat.reshape(rows, width)
+    table = flat.reshape(rows, width)
+    return table if columns == list(range(width)) else table[:, columns]
 
 
-def _of_csv(path: str, columns: Sequence[str] | None) -> list[Chunk]:
+def _of_csv(path: str, columns: Columns) -> list[Chunk]:
     with open(path, encoding="utf-8") as file:
-        first = file.readline()
-    header = None if any(_is_number(cell) for cell in first.split(",")) else 0
-    return _of_frame(dd.read_csv(path, blocksize=CHUNK_BYTES, header=header), columns, "block")
+        first = file.readline().split(",")
+    how: dict[str, Any] = {}
+    if any(_is_number(cell) for cell in first):
+        how = {"header": None, "names": [f"column{i + 1}" for i in range(len(first))]}
+    return _of_frame(dd.read_csv(path, blocksize=CHUNK_BYTES, **how), columns, path)
 
 
 def _is_number(cell: str) -> bool:
@@ -216,5 +268,5 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _of_zarr(path: str, columns: Sequence[str] | None) -> list[Chunk]:
-    return _of_array(da.from_zarr(path), path)
+def _of_zarr(path: str, columns: Columns) -> list[Chunk]:
+    return _of_array(da.from_zarr(path), columns, path)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import dask
-from dask.utils import format_bytes
+from dask.utils import format_bytes, parse_bytes
 from distributed import Client, LocalCluster
+from distributed.system import MEMORY_LIMIT
 
 _SECONDS = 10
 _TRIM = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
@@ -16,11 +18,13 @@ _TRIM = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
 
 @contextmanager
 def connected(
-    workers: int | None = None, scheduler: str | None = None, memory: str = "auto"
+    workers: int = 1, scheduler: str | None = None, memory: str | None = None
 ) -> Iterator[Client]:
     """A client of `workers` local processes with one thread each, or of a running scheduler.
 
-    `memory` is what each local worker may use, such as "2GB"; one that takes more starts again.
+    `memory` is what each local worker may use, such as "2GB", or else its share of what there is;
+    one that takes more starts again.
+    What goes wrong in them is raised where an answer is waited for, not logged as well.
     """
     if scheduler is not None:
         try:
@@ -31,11 +35,20 @@ def connected(
         with client:
             yield client
         return
+    try:
+        limit = parse_bytes(memory) if memory else MEMORY_LIMIT // workers
+    except ValueError:
+        raise ValueError(f"memory must be a size such as 2GB; got {memory!r}.") from None
     # Dask has workers hand back freed memory at once; a network then takes four times as long.
     with (
         dask.config.set({_TRIM: None}),
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0"
+            n_workers=workers,
+            threads_per_worker=1,
+            memory_limit=limit,
+            dashboard_address=":0",
+            env={"OMP_NUM_THREADS": "1"},
+            silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -46,4 +59,5 @@ def in_words(client: Any) -> str:
     """How many workers of which memory there are, and where to watch them."""
     found = client.scheduler_info(n_workers=-1)["workers"].values()
     memory = {format_bytes(one["memory_limit"]) for one in found}
-    return f"{len(found)} workers of {' or '.join(sorted(memory))}, {client.dashboard_link}"
+    many = f"{len(found)} worker{'s' * (len(found) != 1)}"
+    return f"{many} of {' or '.join(sorted(memory))}, {client.dashboard_link}"

@@ -77,11 +77,11 @@ def kmeans(
 
     The network clusters a weighted sample; at most `lloyd` rounds of Lloyd's algorithm on all
     points follow, each one pass with a tree of sums. The same chunks and seed give the same
-    answer, on any number of workers.
+    answer, on any number of workers. `columns` says which, by name or number from 1; else all.
     """
     check_count(k, "k", least=1)
     check_count(lloyd, "lloyd", least=0)
-    chunks = Chunks.of(points, "points", columns)
+    chunks = Chunks.of(points, "points", asked=columns)
     network = as_network(PROBLEM, model)
     census: Census = computed(counted(chunks, k, check_seed(seed)))
     size = int(census.sizes.sum())

@@ -65,14 +65,19 @@ class _Corners:
 
 
 def convex_hull(
-    points: Any, *, model: str | Path | DiCoNet | None = None, seed: int | None = None
+    points: Any,
+    *,
+    model: str | Path | DiCoNet | None = None,
+    seed: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> LargeHull:
-    """The hull of a Dask array or dataframe with columns x, y, or of files that match a pattern.
+    """The hull of a Dask array or dataframe, or of files that match a pattern.
 
-    At inner nodes the network merges; what it does not get right is repaired in exact
-    arithmetic, so that every node's hull is the hull.
+    `columns` says which, by name or number from 1, where they are not x and y. At inner nodes the
+    network merges; what it does not get right is repaired in exact arithmetic, so that every node's
+    hull is the hull.
     """
-    chunks = Chunks.of(points, "points", ("x", "y"))
+    chunks = Chunks.of(points, "points", ("x", "y"), columns)
     parts = leaves(_leaf, chunks, "hull")
     found: _Corners = computed(merged(partial(_merge, model=model, seed=seed), parts, "hull"))
     if len(found.points) == 0:

@@ -91,19 +91,22 @@ class LargePacking(Solution):
 def knapsack(
     values: Any,
     weights: Any = None,
-    capacity: float = 0.0,
+    capacity: float | None = None,
     *,
     model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> LargePacking:
     """What to take of the items in two Dask columns, or in one table with columns value, weight.
 
     The table may be a Dask dataframe, an array of two columns or a pattern of files; `weights` is
-    None then. Numbers count as they are in float64.
+    None then, and `columns` says which, by name or number from 1, where they are not called so.
+    Numbers count as they are in float64.
     """
     table = values if weights is None else _beside(values, weights)
-    chunks = Chunks.of(table, "items", ("value", "weight"))
-    room = exact_sum(np.array([check_amount(capacity, "capacity")]))
+    chunks = Chunks.of(table, "items", ("value", "weight"), columns)
+    limit = check_amount(capacity, "capacity")
+    room = exact_sum(np.array([limit]))
     census: _Census = computed(merged(gathered, leaves(_census, chunks, "items", room), "items"))
     offsets = offsets_of(census.sizes)
     end = _Break(-1) if census.weight <= room else _break(chunks, census, room, offsets)
@@ -117,7 +120,7 @@ def knapsack(
     taken = leaves(_taken, chunks, "taken", room, end, offsets, decided)
     return LargePacking(
         _as_float(total), (), int(census.sizes.sum()), in_order(taken, census.sizes, bool),
-        _as_float(weight), float(capacity), max(bound, _as_float(total)), len(picked),
+        _as_float(weight), limit, max(bound, _as_float(total)), len(picked),
         model=model,
     )  # fmt: skip
 
@@ -219,7 +222,7 @@ def _break(chunks: Chunks, census: _Census, room: int, offsets: np.ndarray) -> _
         return place, int(count[place])
 
     prefix, shift, many = 0, 64, CORE
-    while shift > 0 and many > CORE // 4:
+    while shift > 0 and many > 1:  # a rate that is off makes the bound loose
         shift -= _DIGIT
         place, many = digit(_rate_digit, prefix, shift)
         prefix = (prefix << _DIGIT) + 2**_DIGIT - 1 - place

@@ -91,15 +91,17 @@ def tsp(
     model: str | Path | DiCoNet | None = None,
     seed: int | None = None,
     cell: int = CELL,
+    columns: Sequence[str] | None = None,
 ) -> LargeTour:
-    """A short round trip through a Dask array or dataframe with columns x, y, or files of them.
+    """A short round trip through a Dask array or dataframe, or files that match a pattern.
 
     `kicks` is how long cells are searched, per city, and `cell` how many cities they have at most.
+    `columns` says which, by name or number from 1, where they are not x and y.
     The same chunks and seed give the same tour, on any number of workers.
     """
     check_amount(kicks, "kicks")
     seed = check_seed(seed)
-    chunks = Chunks.of(cities, "cities", ("x", "y"))
+    chunks = Chunks.of(cities, "cities", ("x", "y"), columns)
     share = max(64, _SAMPLE // max(1, len(chunks)))
     census: _Census = computed(merged(gathered, leaves(_census, chunks, "cities", share), "cities"))
     size = int(census.sizes.sum())
