@@ -391,8 +391,9 @@ def test_without_the_extra_it_says_what_to_install() -> None:
 import sys
 from importlib.machinery import PathFinder
 
-class Hidden:
-    def find_spec(name, path=None, target=None):
+class Hidden(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
         hidden = name.partition(".")[0] in ("dask", "distributed")
         return None if hidden else PathFinder.find_spec(name, path, target)
 
