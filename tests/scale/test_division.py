@@ -11,6 +11,7 @@ from diconet.problems.kmeans.problem import PROBLEM
 from diconet.problems.kmeans.solve import budgeted_split
 from diconet.problems.networks import as_network
 from diconet.scale.division import Division, MedianSplit, Sample
+from diconet.scale.work import gathered
 
 HEAPS = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0], [9.0, 9.0]], 500, axis=0)
 POINTS = HEAPS + np.random.default_rng(2).standard_normal(HEAPS.shape)
@@ -65,6 +66,6 @@ def test_equal_points_are_one_cell() -> None:
 
 def test_a_sample_stands_for_all_rows() -> None:
     many, few = np.zeros((9_000, 1)), np.ones((1_000, 1))
-    sample = Sample.merge([Sample.of(rows, 200, [0]) for rows in (many, few)])
+    sample = gathered([Sample.of(rows, 200, [0]) for rows in (many, few)])
     assert sample.weights.sum() == 10_000
     assert sample.evened().mean() == pytest.approx(0.1, abs=0.01)
