@@ -39,7 +39,7 @@ def connected(
         limit = parse_bytes(memory) if memory else MEMORY_LIMIT // workers
     except ValueError:
         raise ValueError(f"memory must be a size such as 2GB; got {memory!r}.") from None
-    # Dask has workers hand back freed memory at once; a network then takes four times as long.
+    # Dask has workers hand back freed memory at once; a network then takes more than twice as long.
     with (
         dask.config.set({_TRIM: None}),
         LocalCluster(
