@@ -117,8 +117,8 @@ def test_every_preset_reads() -> None:
     paper = read_settings(recipe.Settings, presets, "paper", [])
     assert (paper.width, paper.num_layers, paper.train.batch_size) == (32, 20, 256)
     assert (paper.train.normalise_advantage, paper.train.split_optimiser) == (False, "rmsprop")
-    assert paper.total_steps == paper.train.steps  # it has one stage, the default three
-    assert read_settings(recipe.Settings, presets, "default", []).total_steps == 720 + 24 + 150
+    assert paper.total_steps == paper.train.steps  # it has one stage, the default two
+    assert read_settings(recipe.Settings, presets, "default", []).total_steps == 720 + 24
 
 
 def test_trees_are_as_deep_as_a_batch_has_clusters_to_halve() -> None:

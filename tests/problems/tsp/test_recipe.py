@@ -133,7 +133,7 @@ def test_swapping_parts_changes_what_it_should() -> None:
             for row, one in swapped(model, flat).items()
         }
     whole = signals.pop("learned split")
-    assert len(signals) == 7
+    assert len(signals) == 9
     for signal in signals.values():
         assert not torch.allclose(signal, whole)
 

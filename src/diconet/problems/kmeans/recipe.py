@@ -78,7 +78,7 @@ class Settings:
     @property
     def total_steps(self) -> int:
         """The steps of all stages that the network goes through."""
-        later = (self.second, self.exchanges) if self.network == "sweep" else ()
+        later = (self.second,) if self.network == "sweep" else ()
         return sum(stage.steps for stage in (self.train, *later))
 
     def build(self) -> DiCoNet:

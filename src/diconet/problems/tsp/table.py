@@ -181,8 +181,10 @@ def swapped(model: DiCoNet, flat: DiCoNet) -> dict[str, DiCoNet]:
         "all on one side": DiCoNet(OneSide(), merge, growth),
         "leaves silenced": DiCoNet(model.split, Leaves(merge, "silent"), growth),
         "BS2 at the leaves": DiCoNet(model.split, stronger, growth),
+        "BS2 at the leaves, random split": DiCoNet(RandomSplit(), stronger, growth),
+        "BS2 at the leaves, all on one side": DiCoNet(OneSide(), stronger, growth),
         "leaves told the best tour": DiCoNet(model.split, Leaves(merge, "told"), growth),
-        "told, random split": DiCoNet(RandomSplit(), Leaves(merge, "told"), growth),
+        "leaves told, random split": DiCoNet(RandomSplit(), Leaves(merge, "told"), growth),
     }
 
 
