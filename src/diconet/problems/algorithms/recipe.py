@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -67,6 +67,7 @@ def _settings(name: str) -> type[Any]:
     class Settings:
         """How an algorithm is learned."""
 
+        algorithm: ClassVar[str] = name
         train: TrainConfig = TRAINS[name]
 
     return Settings
@@ -76,7 +77,6 @@ class Recipe:
     """How the network of one algorithm is trained; and the table of all."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
         self.Settings = _settings(name)
 
     def train_model(self, settings: Any, run: Path, **how: Any) -> DiCoNet:
@@ -84,8 +84,8 @@ class Recipe:
 
         How else is as for `train`: `quiet`, `device`.
         """
-        model = built(self.name, settings.train.seed)
-        task = TASKS[self.name](TRAIN_KINDS)
+        model = built(settings.algorithm, settings.train.seed)
+        task = TASKS[settings.algorithm](TRAIN_KINDS)
         train(model, task, settings.train, oracle=task.oracle, run=run, **how)
         model = settled(model, task, settings.train)
         save(model, run / "weights.safetensors", half=False)
@@ -93,8 +93,8 @@ class Recipe:
 
     def train_all(self, runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
         """Trains all five, a folder of `runs` each, to be found by name."""
-        for recipe in map(Recipe, TASKS):
-            recipe.train_model(recipe.Settings(), runs / recipe.name, quiet=quiet)
+        for name in TASKS:
+            self.train_model(_settings(name)(), runs / name, quiet=quiet)
         return from_runs({name: runs / name for name in TASKS})
 
     def reproduce(
