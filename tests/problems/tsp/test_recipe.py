@@ -152,7 +152,7 @@ class Copies(torch.nn.Module):
 def test_leaves_that_are_told_say_the_best_tour() -> None:
     """With all cities in one leaf, a merge that hands on what it hears is right everywhere."""
     exam = Exam.of(10, 12, 0)
-    told = DiCoNet(OneSide(), Leaves(Copies(), "told"), depth=1)
+    told = DiCoNet(OneSide(), Leaves(Copies(), "oracle"), depth=1)
     found = beamed(told, exam)
     assert found["acc"].tolist() == [100] * 12
     assert found["ratio"].tolist() == pytest.approx([1] * 12)

@@ -65,7 +65,7 @@ _OWN: dict[str, tuple[str, str]] = {
 
 
 def control() -> DiCoNet:
-    """The network's place taken by the length of the edges: what learning has to beat."""
+    """A control without a network, which scores edges by their length."""
     return DiCoNet(AcrossSplit(), LengthMerge(), depth=0)
 
 
@@ -90,7 +90,7 @@ class Exam:
 
 
 def beamed(model: DiCoNet, exam: Exam, group: int = 10) -> dict[str, Tensor]:
-    """The paper's three figures of a network over pairs, which answers by beam search.
+    """The paper's three figures for a network over pairs, decoded by beam search.
 
     Accuracy is the network's own, before the beam: in percent, the share of cities whose two
     likeliest neighbours are their two neighbours on the oracle's tour.
@@ -108,7 +108,7 @@ def beamed(model: DiCoNet, exam: Exam, group: int = 10) -> dict[str, Tensor]:
 
 
 def num_right(signal: PairSignal, tours: Sequences) -> list[int]:
-    """For each set, how many cities have their two neighbours on the tour as their likeliest."""
+    """The number of cities per set whose two likeliest neighbours are those on the tour."""
     return [
         int((np.sort(near[:, :2], axis=1) == to_host(neighbours(tour))).all(1).sum())
         for (near, _), tour in zip(signal.rows(), tours.unpack(), strict=True)
@@ -124,7 +124,7 @@ def solved(model: DiCoNet, exam: Exam, refine: str) -> Sequences:
 
 
 class OneSide(Part):
-    """The split that does not: all cities of a set on one side."""
+    """A split that puts all cities of a set on one side."""
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         side = torch.zeros(sets.num_items, dtype=torch.bool, device=sets.items.device)
@@ -132,12 +132,12 @@ class OneSide(Part):
 
 
 class Leaves(Part):
-    """A merge whose leaves say nothing ("silent") or which edges are on the best tour ("told").
+    """A merge whose leaves output nothing ("silent") or the edges of the best tour ("oracle").
 
-    It still sees which cities were together in a leaf.
+    It still sees which cities share a leaf.
     """
 
-    def __init__(self, merge: nn.Module, say: Literal["silent", "told"]) -> None:
+    def __init__(self, merge: nn.Module, say: Literal["silent", "oracle"]) -> None:
         super().__init__()
         self.merge = merge
         self.say = say
@@ -147,7 +147,7 @@ class Leaves(Part):
     ) -> PairSignal:
         if below is not None:
             logits = torch.zeros_like(below.logits)
-            if self.say == "told":
+            if self.say == "oracle":
                 assert target is not None
                 after = torch.full_like(level.roots.index, -1)
                 here, there = steps_of(level.roots, target)
@@ -161,13 +161,13 @@ class Leaves(Part):
 
 
 _SURE = 8.0
-"""The logit of an edge that a leaf was told of; all others have 0."""
+"""The logit of an edge of the best tour at an oracle leaf; other edges have 0."""
 
 
 def swapped(model: DiCoNet, flat: DiCoNet) -> dict[str, DiCoNet]:
-    """DiCoNet's networks with another split, or with leaves that say something else.
+    """DiCoNet with its split or its leaves replaced, by row of the table.
 
-    With all cities on one side, a network without a cut: BS1 at the leaf, and the merge above it.
+    With all cities on one side there is no cut: BS1 solves the one leaf, and the merge follows.
     """
     merge, growth = model.merge, model.growth
     assert isinstance(merge, PairMerge)
@@ -183,18 +183,18 @@ def swapped(model: DiCoNet, flat: DiCoNet) -> dict[str, DiCoNet]:
         "BS2 at the leaves": DiCoNet(model.split, stronger, growth),
         "BS2 at the leaves, random split": DiCoNet(RandomSplit(), stronger, growth),
         "BS2 at the leaves, all on one side": DiCoNet(OneSide(), stronger, growth),
-        "leaves told the best tour": DiCoNet(model.split, Leaves(merge, "told"), growth),
-        "leaves told, random split": DiCoNet(RandomSplit(), Leaves(merge, "told"), growth),
+        "oracle leaves": DiCoNet(model.split, Leaves(merge, "oracle"), growth),
+        "oracle leaves, random split": DiCoNet(RandomSplit(), Leaves(merge, "oracle"), growth),
     }
 
 
 def reproduce(
     *, num_sets: int = 200, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
 ) -> list[dict[str, Any]]:
-    """The paper's table, what happens when its parts are swapped, then rows of our own.
+    """The paper's table, then DiCoNet with parts replaced, then our own rows.
 
-    `find` gets networks by name. The flat network trained on the same sizes as DiCoNet is BS2.
-    Beyond 40 cities there are fewer sets, as many as make 8,000 cities.
+    `find` looks up networks by name. BS2 is the flat network trained on the same sizes as DiCoNet.
+    At most 8,000 cities per column are drawn, so beyond 40 cities there are fewer sets.
     """
     exams = {size: Exam.of(size, min(num_sets, 8_000 // size), seed) for size in SIZES}
     networks = {row: find(name) for row, name in WEIGHTS.items()}
