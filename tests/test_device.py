@@ -252,5 +252,5 @@ def test_a_device_that_is_not_there_is_one_line(
     with pytest.raises(SystemExit):
         sys.exit(main([*command, "--device", "nowhere"]))
     error = capsys.readouterr().err
-    assert error.strip().endswith("device must be one that torch has here; got 'nowhere'.")
+    assert error.strip().endswith("device must be available to torch here; got 'nowhere'.")
     assert len(error.strip().splitlines()) == 1

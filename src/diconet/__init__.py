@@ -1,7 +1,6 @@
 """Divide and Conquer Networks: learn to split a set into a tree and to merge answers up it.
 
-The whole public face is here; each name is imported when it is first used, so that
-`import diconet` costs nothing.
+The whole public API is here. Each name is imported on first use, so that `import diconet` is fast.
 """
 
 from importlib import import_module

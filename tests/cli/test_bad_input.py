@@ -131,8 +131,8 @@ MODELS: list[tuple[Callable[[Path], str], str]] = [
     (lambda folder: "no_such_model", "model must be a file, .* or one of .*; got 'no_such_model'"),
     (lambda folder: str(folder), "model must be a file, a run folder or one of"),
     (damaged, "model must be a diconet weights file; .*damaged"),
-    (foreign, "model must be a diconet weights file; .* is of another program"),
-    (unknown_parts, "model must name modules this version knows; .*NoSuchSplit"),
+    (foreign, "model must be a diconet weights file; .* is not"),
+    (unknown_parts, "model must use only modules of this version; .*NoSuchSplit"),
     (garbled, "model must be a diconet weights file; .*garbled"),
     (of_other_shapes, "the weights in .* do not fit the network"),
 ]

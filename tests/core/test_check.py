@@ -164,7 +164,7 @@ MISTAKES = {
     ),
     "foreign index": (
         in_sample(lambda s: s.take(torch.arange(len(s)).flip(0))),
-        r"batch of its own; make it with pack",
+        r"root batch; make it with pack",
     ),
     "a float": (in_reward(lambda r, *_: r.sum().item()), r"return a tensor, .* got a float\."),
     "an array": (in_reward(lambda r, *_: r.numpy()), r"return a tensor, .* got a ndarray\."),
@@ -178,15 +178,15 @@ MISTAKES = {
     ),
     "mean of the batch": (
         in_reward(lambda r, *_: r - r.mean()),
-        r"the same for a set alone as in its batch",
+        r"the same for a set alone and in a batch",
     ),
     "names of parts": (
         in_reward(lambda r, s, tree: r + s.mean(tree.leaves.float())),
-        r"the same when the parts are numbered otherwise",
+        r"the same when the parts are renumbered",
     ),
     "order of items": (
         in_reward(lambda r, s, tree: r + s.items[s.offsets[:-1], 0]),
-        r"the same when the items are put in another order",
+        r"the same when the items are reordered",
     ),
     "constant": (
         in_reward(lambda r, s, tree: s.mean(s.items[:, 0])),

@@ -84,6 +84,6 @@ def test_a_matrix_says_which_items_are_joined():
 
 
 def test_an_edge_to_nowhere_is_refused():
-    with pytest.raises(ValueError, match="source must be places within a set of 2 items; got 2"):
+    with pytest.raises(ValueError, match="source must be positions within a set of 2 items; got 2"):
         SetBatch.of([torch.zeros(2, 1)], relations=Relations.of([torch.tensor([[0, 2]])]))
     SetBatch.of([torch.zeros(3, 1)], relations=Relations.of([torch.tensor([[0, 2]])]))

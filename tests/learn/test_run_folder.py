@@ -182,7 +182,7 @@ def test_a_module_without_a_config_is_found_before_it_trains(tmp_path: Path) -> 
     def step(*_: Any) -> Any:
         pytest.fail("trained")
 
-    message = "Nameless must have a config, a dict of the arguments that make it again"
+    message = "Nameless must have a config, a dict of its constructor's arguments"
     with pytest.raises(ValueError, match=message):
         run(tmp_path / "run", network(Nameless()), loss=step)
     assert not (tmp_path / "run").exists()

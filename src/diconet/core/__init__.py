@@ -1,1 +1,1 @@
-"""The engine: packed sets, trees, `grow` and `fold`. It knows no problem."""
+"""The engine: packed sets, trees, `grow` and `fold`, independent of any problem."""

@@ -1,4 +1,4 @@
-"""What merges hand up the tree: ordered choices of items, and how likely a target is."""
+"""Answers that merges pass up the tree: ordered choices of items, numbers and labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from diconet.core.sets import SetBatch
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """An ordered choice of items for every set, as places within the set."""
+    """An ordered choice of items for every set, as positions within the set."""
 
     places: Int[Tensor, "chosen"]
     sizes: Int[Tensor, "sets"]
@@ -25,14 +25,14 @@ class Sequences:
 
     @classmethod
     def of(cls, sequences: list[Int[Tensor, "_"]]) -> Sequences:
-        """From one tensor of places a set."""
+        """Sequences from one tensor of positions per set."""
         places = torch.cat(sequences)
         sizes = [len(sequence) for sequence in sequences]
         return cls(places, torch.tensor(sizes, device=places.device))
 
     @classmethod
     def from_answer(cls, answer: SetBatch, roots: SetBatch) -> Sequences:
-        """From packed items that were chosen out of `roots`."""
+        """Sequences from packed items that were chosen out of `roots`."""
         owner = owner_of(answer.sizes, answer.num_items)
         return cls(answer.index - roots.offsets[:-1][owner], answer.sizes)
 
@@ -42,12 +42,12 @@ class Sequences:
 
     @classmethod
     def where(cls, sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Sequences:
-        """The items at which a mask over the packed sets holds."""
+        """The items where a mask over the packed sets is True."""
         sizes = torch.bincount(sets.owner[chosen], minlength=len(sets))
         return cls(sets.position[chosen], sizes)
 
     def mask(self, sets: SetBatch) -> Bool[Tensor, "items"]:
-        """Which items of the packed sets are chosen."""
+        """A mask over the items of the packed sets: True where chosen."""
         chosen = torch.zeros(sets.num_items, dtype=torch.bool, device=sets.index.device)
         chosen[self.rows(sets)] = True
         return chosen
@@ -68,18 +68,18 @@ class Sequences:
         return on_device(self, device)
 
     def unpack(self) -> list[Int[Tensor, "_"]]:
-        """One tensor of places a set."""
+        """One tensor of positions per set."""
         return list(self.places.split(numbers(self.sizes)))
 
     def rotated(self, key: Float[Tensor, "chosen"] | Int[Tensor, "chosen"]) -> Sequences:
-        """Each sequence, read as a cycle, turned to start at its smallest key (the first such)."""
+        """Each sequence, read as a cycle, rotated to its smallest key (the first of equals)."""
         return Sequences(self.places[rotation(key, self.sizes)], self.sizes)
 
 
 def rotation(
     key: Float[Tensor, "chosen"] | Int[Tensor, "chosen"], sizes: Int[Tensor, "sets"]
 ) -> Int[Tensor, "chosen"]:
-    """The row order that turns every cycle to start at its smallest key (the first such)."""
+    """The row order that rotates every cycle to start at its smallest key (the first of equals)."""
     owner = owner_of(sizes, len(key))
     start = offsets_of(sizes)[:-1]
     place = torch.arange(len(key), device=key.device) - start[owner]
@@ -98,7 +98,7 @@ class Values:
         return len(self.values if self.sizes is None else self.sizes)
 
     def repeat(self, times: int) -> Values:
-        """Those of each set this many times in a row."""
+        """The values of each set `times` times in a row."""
         which = torch.arange(len(self), device=self.values.device)
         return self.take(which.repeat_interleave(times))
 

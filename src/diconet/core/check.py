@@ -1,4 +1,4 @@
-"""The contract of a task, checked: what a newcomer gets wrong is said in one line."""
+"""`check_task`: tests a task against its contract and reports the first mistake in one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TaskError(ValueError):
 
 
 Guess = Callable[[SetBatch, Tensor], Any]
-"""Any solutions of the kind that a task rewards, drawn by seeds, one per set."""
+"""Draws random solutions of the kind that a task rewards, with one seed per set."""
 
 
 def check_task(
@@ -42,11 +42,11 @@ def check_task(
     sizes: Sequence[int] = (5, 12),
     seed: int = 0,
 ) -> None:
-    """Raises a `TaskError` that names the first thing amiss with a task; else says nothing.
+    """Raises a `TaskError` that names the first mistake in a task; returns None if there is none.
 
-    The solutions it tries are random partition trees of `depth` cuts or, with an oracle that gives
-    `Sequences`, random sequences; `guess` makes those of another kind. The oracle is the task's own
-    where it has one and none is given. `sizes` are the set sizes tried.
+    The solutions tried are random partition trees of `depth` cuts or, with an oracle that returns
+    `Sequences`, random sequences; `guess` draws those of another kind. By default the oracle is the
+    task's own, if it has one. `sizes` are the set sizes tried.
     """
     _check_members(task)
     if depth is None:
@@ -116,7 +116,7 @@ def _check_batch(task: Any, sets: Any, size: int) -> None:
     if sets.relations is not None and not bool(torch.isfinite(sets.relations.features).all()):
         raise TaskError("sample must return finite edge features; got a NaN or infinity.")
     if not torch.equal(sets.index, torch.arange(sets.num_items)):
-        raise TaskError("sample must return a batch of its own; make it with pack, of or repeat.")
+        raise TaskError("sample must return a root batch; make it with pack, of or repeat.")
 
 
 def _same(a: SetBatch, b: SetBatch) -> bool:
@@ -139,7 +139,7 @@ def _asked(oracle: Oracle, sets: SetBatch) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """A task, some sets of it, and solutions to try on them."""
+    """A task, some of its sets, and random solutions to try on them."""
 
     task: Any
     sets: SetBatch
@@ -147,7 +147,7 @@ class _Trial:
     seed: int
 
     def check_reward(self) -> list[Float[Tensor, "sets"]]:
-        """All that must hold of a reward; gives those of the solutions tried."""
+        """Checks the contract of a reward; returns the rewards of the solutions tried."""
         rewards = []
         for number in range(4):
             seeds = seeds_from(torch.Generator().manual_seed(self.seed + number), len(self.sets))
@@ -159,7 +159,7 @@ class _Trial:
                 self._expect(reward, *other, change)
             rewards.append(reward)
         if all(torch.equal(rewards[0], reward) for reward in rewards[1:]):
-            raise TaskError("reward must tell solutions apart; all that were tried got the same.")
+            raise TaskError("reward must tell solutions apart; all those tried got the same.")
         return rewards
 
     def _expect(
@@ -178,11 +178,11 @@ class _Trial:
             which = torch.tensor([place])
             one = self.sets.take(which).as_roots()
             solution = self.guess(one, seeds[which])
-            self._expect(reward[which], one, solution, "for a set alone as in its batch")
+            self._expect(reward[which], one, solution, "for a set alone and in a batch")
 
 
 def rewarded(task: Any, sets: SetBatch, solution: Any) -> Float[Tensor, "sets"]:
-    """A task's reward of a solution, if it is one finite number per set."""
+    """A task's reward of a solution, checked to be one finite number per set."""
     reward: Any = task.reward(sets, solution)
     if not isinstance(reward, Tensor):
         raise TaskError(
@@ -219,14 +219,14 @@ def _check_oracle(
         if bool(worse.any()):
             place = int(worse.nonzero()[0])
             raise TaskError(
-                "the oracle must not be worse than a random solution; it got"
-                f" {best[place].item():.6g} and that {reward[place].item():.6g}"
+                "the oracle must not be worse than a random solution; its reward is"
+                f" {best[place].item():.6g} and that solution's {reward[place].item():.6g}"
                 " (is the reward a cost? higher must be better)."
             )
 
 
 def _guess_for(task: Any, target: Any, sets: SetBatch, depth: int) -> Guess:
-    """Random solutions of the kind that a task says its answer is, or that its oracle gives."""
+    """Random solutions of the kind named by the task's `answer`, or returned by its oracle."""
     kind = getattr(task, "answer", None)
     if getattr(task, "leaf_solver", None) is not None:
         return lambda sets, seeds: _solved(task, sets, seeds, depth)
@@ -242,7 +242,7 @@ def _guess_for(task: Any, target: Any, sets: SetBatch, depth: int) -> Guess:
 
 
 def _random_values(task: Any, sets: SetBatch, seeds: Int[Tensor, "sets"]) -> Values:
-    """A number or label for every set or item, whichever the task asks for."""
+    """A number or label for every set or item, as the task asks."""
     per_item = bool(getattr(task, "per_item", False))
     draws = mix(seeds, 2)
     if per_item:
@@ -254,7 +254,7 @@ def _random_values(task: Any, sets: SetBatch, seeds: Int[Tensor, "sets"]) -> Val
 
 
 def _solved(task: Any, sets: SetBatch, seeds: Int[Tensor, "sets"], depth: int) -> Any:
-    """What the task's own solver makes of the leaves of random trees."""
+    """The answers of the task's leaf solver on the leaves of random trees."""
     tree = grow(RandomSplit(), sets, Growth(depth=depth), seeds)
     return fold(LeafSolver(task.leaf_solver), tree)
 
@@ -275,23 +275,23 @@ def random_choice(sets: SetBatch, seeds: Int[Tensor, "sets"]) -> Sequences:
 
 
 def _renamed(task: Any, sets: SetBatch, solution: Any) -> list[tuple[tuple[SetBatch, Any], str]]:
-    """The same solutions by other names, and what was changed.
+    """Equivalent forms of the same solutions, each with what was changed.
 
-    The items of a task that says it is `ordered` stay in their order; the sides of one that says
-    they are not `exchangeable` keep their numbers.
+    Items keep their order if the task is `ordered`; parts keep their numbers if it is not
+    `exchangeable`.
     """
     found = _reordered(sets, solution) if not getattr(task, "ordered", False) else []
     if isinstance(solution, PartitionTree) and getattr(task, "exchangeable", True):
         mirrored = _tree_along(sets, solution, ~solution.sides)
-        found.append(((sets, mirrored), "when the parts are numbered otherwise"))
+        found.append(((sets, mirrored), "when the parts are renumbered"))
     return found
 
 
 def _reordered(sets: SetBatch, solution: Any) -> list[tuple[tuple[SetBatch, Any], str]]:
-    """The same solution of the same sets, their items in another order."""
+    """The same solution of the same sets, with the items in another order."""
     order = segment_sort(uniform(mix(torch.arange(sets.num_items), 7)), sets.owner)
     shuffled = sets.select(order, sets.sizes).as_roots()
-    when = "when the items are put in another order"
+    when = "when the items are reordered"
     if isinstance(solution, PartitionTree):
         moved = _tree_along(shuffled, solution, solution.sides[:, order])
         return [((shuffled, moved), when)]
@@ -304,7 +304,7 @@ def _reordered(sets: SetBatch, solution: Any) -> list[tuple[tuple[SetBatch, Any]
 def _tree_along(
     sets: SetBatch, like: PartitionTree, sides: Bool[Tensor, "depth items"]
 ) -> PartitionTree:
-    """The tree in which every item goes the way that `sides` says."""
+    """The tree in which every item takes the given sides."""
     ways = iter(sides)
 
     def follow(sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:

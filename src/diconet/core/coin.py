@@ -1,4 +1,4 @@
-"""A coin for every item: how such a cut is drawn, and the split that learns nothing."""
+"""Cuts by one independent coin flip per item, and the random split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from diconet.core.tree import Cut
 def coin_cut(
     sets: SetBatch, logits: Float[Tensor, "items"], seeds: Int[Tensor, "sets"] | None
 ) -> Cut:
-    """One independent coin per item: drawn with seeds, the likelier side without."""
+    """One independent coin flip per item, given seeds; without, each takes its likelier side."""
     prob = torch.sigmoid(logits)
     if seeds is None:
         side = logits > 0
@@ -28,7 +28,7 @@ def coin_cut(
 
 
 class RandomSplit(Part):
-    """A fair coin for every item: the split that learns nothing."""
+    """A fair coin flip for every item; nothing is learned."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -37,6 +37,6 @@ class RandomSplit(Part):
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         logits = sets.items.new_zeros(sets.num_items)
         if seeds is None:
-            # There is no likelier side of a fair coin; the same for all sets of a size.
+            # A fair coin has no likelier side: draw the same sides for all sets of a size.
             seeds = mix(sets.sizes, self.seed)
         return coin_cut(sets, logits, seeds)

@@ -1,4 +1,4 @@
-"""Files: written completely or not at all, checked before work begins, listed by ending."""
+"""Files: atomic writes, checks of output paths, listings by suffix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def json_line(record: Mapping[str, Any]) -> str:
-    """A flat record as JSON, with null for infinity and NaN, which JSON lacks."""
+    """A flat record as one line of JSON, with null for infinity and NaN, which JSON lacks."""
 
     def known(value: Any) -> Any:
         return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -24,13 +24,13 @@ def json_line(record: Mapping[str, Any]) -> str:
 
 
 def named_files(folder: Traversable | None, ending: str) -> dict[str, Traversable]:
-    """The files of a folder (there may be none) that have an ending, by their names without it."""
+    """The files of a folder (if any) with this suffix, keyed by name without it."""
     found = [] if folder is None else sorted(folder.iterdir(), key=lambda file: file.name)
     return {file.name.removesuffix(ending): file for file in found if file.name.endswith(ending)}
 
 
 def read_notes(weights: str | Path) -> dict[str, str]:
-    """The notes of a weights file: its network, preset, seed, steps, commit and figures."""
+    """The notes in a weights file: its network, preset, seed, steps, commit and figures."""
     from safetensors import safe_open
 
     with safe_open(weights, framework="np") as file:
@@ -39,12 +39,12 @@ def read_notes(weights: str | Path) -> dict[str, str]:
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
-    """Writes a file completely or not at all: first beside it, then into its place.
+    """Writes a file atomically: first to a temporary file beside it, then renamed into place.
 
-    What was there before stays until then: a full disk or a kill costs only the new content.
+    The old content stays until then, so a full disk or a kill loses only the new content.
     """
     path = Path(path)
-    if path.exists() and not path.is_file():  # a device or a pipe: nothing to lose
+    if path.exists() and not path.is_file():  # a device or a pipe: write to it directly
         path.write_bytes(content)
         return
     partial = Path(_beside(path))
@@ -59,13 +59,13 @@ def write_whole(path: str | Path, content: bytes) -> None:
 
 
 def remove_partial(path: Path) -> None:
-    """Removes what a kill left of unfinished writes of this file."""
+    """Removes temporary files that a killed write of this file left behind."""
     for partial in path.parent.glob(f".{path.name}.*"):
         partial.unlink(missing_ok=True)
 
 
 def check_output(path: Path, option: str, endings: Sequence[str]) -> None:
-    """Refuses, before any work is done, a file that could not be written in the end."""
+    """Rejects an output path that could not be written, before any work is done."""
     if path.suffix.lower() not in endings and path != Path(os.devnull):
         raise ValueError(f"{option} must end in one of {', '.join(endings)}; got {str(path)!r}.")
     if path.is_dir():
@@ -83,7 +83,7 @@ def check_output(path: Path, option: str, endings: Sequence[str]) -> None:
 
 
 def _beside(path: Path) -> str:
-    """A new empty file in the same folder, readable as any other file of the user's."""
+    """A new empty file in the same folder, with the user's default permissions."""
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         mask = os.umask(0)
         os.umask(mask)

@@ -1,8 +1,8 @@
-"""Copies between a device and the host, all in one place.
+"""Copies between device and host, all in one place.
 
 Networks work on any device; compiled kernels, files and logs need arrays and numbers on the host.
-Every such copy goes through here, so that none happens unseen: on a GPU each one waits for
-everything before it.
+Every such copy goes through here, so that none goes unnoticed: on a GPU each one waits for all
+earlier work.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Held = TypeVar("Held", bound=Any)
 
 
 def as_device(device: str | torch.device) -> torch.device:
-    """A device that is there."""
+    """The torch device, checked to be available."""
     try:
         place = torch.device(device)
         torch.zeros(1, device=place).item()
     except (RuntimeError, AssertionError, NotImplementedError, TypeError):
-        raise ValueError(f"device must be one that torch has here; got {device!r}.") from None
+        raise ValueError(f"device must be available to torch here; got {device!r}.") from None
     return place
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keeps torch to one thread: where tensors are small, more of them wait for each other."""
+    """Limits torch to one thread: with small tensors, several threads wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -43,13 +43,13 @@ def one_thread() -> Iterator[None]:
 
 
 def to_host(values: Tensor) -> np.ndarray:
-    """A tensor as an array; on the CPU both share their memory, if NumPy has tensors like that."""
+    """A tensor as an array, sharing memory on the CPU if NumPy supports its type."""
     dense = values.detach().to_dense().cpu()
     return (dense.float() if dense.dtype == torch.bfloat16 else dense).numpy()
 
 
 def host_copy(nested: Any) -> Any:
-    """Dicts, lists and tuples with their tensors on the CPU, such as a state to write to a file."""
+    """Nested dicts, lists and tuples with their tensors on the CPU, such as a state to save."""
     if isinstance(nested, Tensor):
         return nested.detach().cpu()
     if isinstance(nested, dict):
@@ -60,14 +60,14 @@ def host_copy(nested: Any) -> Any:
 
 
 def on_device(thing: Held, device: torch.device | str) -> Held:
-    """A dataclass with its tensors, and what else of it can move, on another device."""
+    """A dataclass with its tensors, and any other members that can move, on another device."""
     parts = {one.name: getattr(thing, one.name) for one in fields(thing)}
     there = {name: part.to(device) for name, part in parts.items() if hasattr(part, "to")}
     return replace(thing, **there)
 
 
 class _Move(torch.autograd.Function):
-    """A copy on another device, whose gradient moves back the same way."""
+    """A copy on another device whose gradient moves back."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, device: torch.device) -> Tensor:
@@ -80,36 +80,36 @@ class _Move(torch.autograd.Function):
 
 
 def move(values: Tensor, device: torch.device | str) -> Tensor:
-    """A tensor on another device, such as the CPU for a compiled kernel; gradients find back."""
+    """A differentiable copy on another device, such as the CPU for a compiled kernel."""
     there = torch.device(device)
     return values if values.device == there else cast(Tensor, _Move.apply(values, there))
 
 
 def from_host(array: np.ndarray, like: Tensor) -> Tensor:
-    """An array as a tensor on the device of another; the type of its numbers stays."""
+    """An array as a tensor on the device of `like`, with its own dtype."""
     return torch.from_numpy(array).to(like.device)
 
 
 def number(value: Tensor) -> float:
-    """The one number of a tensor, such as a mean for the log."""
+    """The value of a one-element tensor, such as a mean for the log."""
     return float(value.item())
 
 
 def count(value: Tensor) -> int:
-    """The one whole number of a tensor, such as a total that a shape depends on."""
+    """The value of a one-element integer tensor, such as a total that a shape depends on."""
     return int(value.item())
 
 
 def numbers(values: Tensor) -> list[Any]:
-    """The numbers of a tensor as a list, such as sizes to split by."""
+    """The values of a tensor as a list, such as sizes to split by."""
     listed: list[Any] = values.tolist()
     return listed
 
 
 def keep_freed_memory() -> None:
-    """Asks glibc to keep what large tensors free: handing it back costs a fifth of a step.
+    """Asks glibc to keep the memory of freed tensors: returning it costs a fifth of a step.
 
-    It holds for the whole process, so programs call it (training, the command line), not functions.
+    The setting is process-wide, so programs call this (training, the command line), not functions.
     """
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL("libc.so.6")

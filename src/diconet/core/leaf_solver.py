@@ -1,4 +1,4 @@
-"""A merge that learns nothing: a solver of the user's own answers every leaf."""
+"""A merge that applies the user's own solver to every leaf."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 
 _MOST_KEPT = 50_000
-"""Answers kept for leaves that come again, as they do while a split settles."""
+"""Answers cached for leaves that recur, as they do while a split converges."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The leaves of every example, as rows of the roots, and what the solver made of each."""
+    """The leaves of every example, as rows of the roots, and the solver's answer for each."""
 
     rows: list[list[torch.Tensor]]
     answers: list[list[Any]]
@@ -31,9 +31,9 @@ class Solved:
 
 
 class LeafSolver(nn.Module):
-    """Calls `solver(items)` on each leaf's items, a NumPy array, and hands up what it gives.
+    """Calls `solver(items)` on each leaf's items, a NumPy array, and passes its answers up.
 
-    An empty leaf is left out. The solver must give the same answer for the same items.
+    Empty leaves are skipped. The solver must give the same answer for the same items.
     """
 
     def __init__(self, solver: Callable[[Any], Any] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The Divide and Conquer Network: a split, optionally a merge, and how far trees grow."""
+"""The Divide and Conquer Network: a split, an optional merge, and how deep trees grow."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from diconet.core.tree import Growth, Merge, PartitionTree, fold, grow
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a network made of a batch: its trees and, with a merge, the answers at the roots."""
+    """A network's output for a batch: its trees and, with a merge, the answers at the roots."""
 
     tree: PartitionTree
     answer: Any = None
 
     @property
     def solution(self) -> Any:
-        """What a task rewards: the merged solution, or the tree itself where nothing merges."""
+        """What a task rewards: the merged solution or, without a merge, the tree itself."""
         return self.tree if self.answer is None else self.answer.solution
 
     @property
     def log_prob(self) -> Float[Tensor, "sets"] | None:
-        """log p(Y | tree) of the target that was given, if one was."""
+        """log p(Y | tree) of the target, if one was given."""
         return cast("Float[Tensor, 'sets'] | None", getattr(self.answer, "log_prob", None))
 
 
 class Part(nn.Module):
-    """A module that remembers in `config` what it was made with, so that a file can say so.
+    """A module that records its constructor's arguments in `config`, for saving to a file.
 
-    Any module with a `config` of its constructor's arguments will do as well.
+    Any module with a `config` of its constructor's arguments works as well.
     """
 
     config: dict[str, Any]
     general = False
-    """Whether a network with this split is trained by `general_loss` unless told otherwise."""
+    """Whether a network with this split is trained by `general_loss` by default."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -53,7 +53,7 @@ class Part(nn.Module):
 
 
 def _remembering(make: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that first notes its arguments."""
+    """A constructor that first records its arguments."""
     form = signature(make)
 
     @wraps(make)
@@ -94,7 +94,7 @@ class DiCoNet(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie; the CPU where there are none."""
+        """The device of the weights; the CPU if there are none."""
         return next((weights.device for weights in self.parameters()), torch.device("cpu"))
 
     def forward(

@@ -1,8 +1,8 @@
-"""Random draws that belong to an example, not to the process or batch it sits in.
+"""Random draws that belong to an example, not to its process or batch.
 
 Every set carries one 64-bit seed; each draw is a hash of that seed and of what it is drawn for.
 So an example gets the same tree alone or in a batch, on one machine or on four, and a run resumed
-at step t draws what the uninterrupted run drew, with no generator state to keep.
+at step t draws what the uninterrupted run would, with no generator state to keep.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _shift_right(x: Tensor, bits: int) -> Tensor:
 
 
 def _wrapped(number: int) -> int:
-    """A whole number as 64 signed bits hold it."""
+    """A whole number wrapped to 64 signed bits."""
     return (number + 2**63) % 2**64 - 2**63
 
 
@@ -41,12 +41,12 @@ def uniform(seeds: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 def gumbel(seeds: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """One standard Gumbel number for every seed: add it to logits and take the best to sample."""
+    """One standard Gumbel number per seed: add it to logits and take the largest to sample."""
     return -torch.log(-torch.log(uniform(seeds)))
 
 
 def gumbels(seeds: Int[Tensor, "rows"], many: int) -> Float[Tensor, "rows many"]:
-    """Several standard Gumbel numbers for every seed."""
+    """Several standard Gumbel numbers per seed."""
     each = seeds[:, None].expand(-1, many)
     return gumbel(mix(each, torch.arange(many, device=seeds.device).expand_as(each)))
 
@@ -63,7 +63,7 @@ def step_generator(seed: int, step: int) -> torch.Generator:
 
 
 def phase_generator(phase: str, *numbers: int) -> torch.Generator:
-    """The generator of a phase other than training, such as "test", and of what it is used for.
+    """The generator of a phase other than training, such as "test", and of its purpose.
 
     The phase is part of the hash, so no seed of a training run leads to the same draws.
     """

@@ -1,8 +1,8 @@
 """Relations: edges with features between the items of a set, such as a graph or near neighbours.
 
-Edges are packed set by set, as items are, and name the items they join by their places within the
-set. So sets can be taken, repeated and put together without renumbering, and every operation costs
-no more than the edges it touches.
+Edges are packed set by set, as items are, and refer to items by position within the set. So sets
+can be taken, repeated and concatenated without renumbering, and every operation costs no more than
+the edges it touches.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from diconet.core.segments import offsets_of, owner_of, ragged_arange
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """Edges from `source` to `target` (places within a set), `sizes` of them per set.
+    """Edges from `source` to `target` (positions within a set), `sizes` of them per set.
 
-    `symmetric` says that every edge is also there the other way round, with the same features.
+    `symmetric` says that every edge is also stored reversed, with the same features.
     """
 
     source: Int[Tensor, "edges"]
@@ -40,7 +40,7 @@ class Relations:
         *,
         symmetric: bool = True,
     ) -> Relations:
-        """From one list of (source, target) places per set.
+        """Relations from one list of (source, target) positions per set.
 
         With `symmetric`, each pair is given once and stands for both directions.
         """
@@ -63,7 +63,7 @@ class Relations:
         joined: Bool[Tensor, "sets items items"],
         features: Float[Tensor, "sets items items features"] | None = None,
     ) -> Relations:
-        """From a matrix per set that says which items are joined, for sets of one size."""
+        """Relations from a matrix per set, True where items are joined, for sets of one size."""
         which, source, target = joined.nonzero().unbind(1)
         sizes = torch.bincount(which, minlength=len(joined))
         if features is None:
@@ -103,7 +103,7 @@ class Relations:
     def rows(
         self, offsets: Int[Tensor, "sets_and_one"]
     ) -> tuple[Int[Tensor, "edges"], Int[Tensor, "edges"]]:
-        """The packed rows of both ends of every edge, where each set's items start at `offsets`."""
+        """The packed rows of both ends of every edge, given where each set's items start."""
         start = offsets[:-1][self.owner]
         return start + self.source, start + self.target
 
@@ -126,9 +126,9 @@ class Relations:
         num_sets: int,
         offsets: Int[Tensor, "sets_and_one"],
     ) -> Relations:
-        """The edges after every item (row) went to a `place` in the set `home`, -1 for none.
+        """The edges after every item (row) moved to a `place` in the set `home`, -1 if removed.
 
-        Only edges whose two ends are in the same set remain.
+        Only edges whose ends are both in the same set remain.
         """
         source, target = self.rows(offsets)
         at, to = home[source], home[target]
@@ -169,7 +169,7 @@ class Relations:
             if bool(wrong.any()):
                 first = int(wrong.nonzero()[0])
                 raise ValueError(
-                    f"{name} must be places within a set of {int(limit[first])} items;"
+                    f"{name} must be positions within a set of {int(limit[first])} items;"
                     f" got {int(places[first])}."
                 )
 

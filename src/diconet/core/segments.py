@@ -1,6 +1,6 @@
 """Sums, softmaxes and index lists over the segments of a packed tensor.
 
-A *segment* is a run of neighbouring rows that belong together. Everything here is one vectorised
+A *segment* is a run of adjacent rows that belong together. Everything here is one vectorised
 call over all segments, without padding, and differentiable where that makes sense.
 """
 
@@ -34,7 +34,7 @@ def ragged_arange(starts: Int[Tensor, "runs"], sizes: Int[Tensor, "runs"]) -> In
 
 
 def place_within(owner: Int[Tensor, "rows"], num: int) -> Int[Tensor, "rows"]:
-    """Place of each row among those of its owner, from 0; owners come in any order."""
+    """Position of each row among those of its owner, from 0; owners may come in any order."""
     order = torch.argsort(owner, stable=True)
     starts = offsets_of(torch.bincount(owner, minlength=num))[:-1]
     places = torch.empty_like(owner)
@@ -43,7 +43,7 @@ def place_within(owner: Int[Tensor, "rows"], num: int) -> Int[Tensor, "rows"]:
 
 
 def followers(sizes: Int[Tensor, "cycles"], step: int = 1) -> Int[Tensor, "rows"]:
-    """The row that comes `step` places after each row, where every segment is read as a cycle."""
+    """The row `step` places after each row, with every segment read as a cycle."""
     owner = owner_of(sizes)
     start = offsets_of(sizes)[:-1][owner]
     place = torch.arange(len(owner), device=sizes.device) - start
@@ -53,7 +53,7 @@ def followers(sizes: Int[Tensor, "cycles"], step: int = 1) -> Int[Tensor, "rows"
 def cross(
     left: Int[Tensor, "sets"], right: Int[Tensor, "sets"]
 ) -> tuple[Int[Tensor, "pairs"], Int[Tensor, "pairs"]]:
-    """Every (left row, right row) with both in the same segment, ordered by left row."""
+    """All pairs (left row, right row) within the same segment, ordered by left row."""
     left_owner = owner_of(left)
     width = right[left_owner]
     pair_left = owner_of(width)
@@ -71,7 +71,7 @@ def segment_sum(
 def segment_max(
     values: Float[Tensor, "rows"], owner: Int[Tensor, "rows"], num: int, empty: float = 0.0
 ) -> Float[Tensor, "num"]:
-    """Largest value of each segment, `empty` where there is none; carries no gradient."""
+    """Largest value of each segment, `empty` if it has no rows; carries no gradient."""
     start = values.new_full((num,), -torch.inf)
     best = start.scatter_reduce(0, owner, values.detach(), "amax")
     return torch.where(torch.isneginf(best), best.new_full((), empty), best)
@@ -80,7 +80,7 @@ def segment_max(
 def segment_argmax(
     values: Float[Tensor, "rows"] | Int[Tensor, "rows"], owner: Int[Tensor, "rows"], num: int
 ) -> Int[Tensor, "num"]:
-    """First row that holds each segment's largest value (the number of rows where it is empty)."""
+    """First row with each segment's largest value (the number of rows if it is empty)."""
     rows = torch.arange(len(values), device=values.device)
     values = values.double()
     is_best = values == segment_max(values, owner, num, empty=-torch.inf)[owner]
@@ -92,7 +92,7 @@ def segment_argmax(
 def segment_logsumexp(
     values: Float[Tensor, "rows"], owner: Int[Tensor, "rows"], num: int
 ) -> Float[Tensor, "num"]:
-    """log of the summed exponentials of each segment; minus infinity where it is empty."""
+    """log of the sum of exponentials of each segment; minus infinity if it is empty."""
     peak = segment_max(values, owner, num)
     total = segment_sum(torch.exp(values - peak[owner]), owner, num)
     return torch.log(total) + peak
@@ -101,7 +101,7 @@ def segment_logsumexp(
 def segment_sort(
     keys: Float[Tensor, "rows"] | Int[Tensor, "rows"], owner: Int[Tensor, "rows"]
 ) -> Int[Tensor, "rows"]:
-    """The row order that sorts every segment by its keys and leaves the segments in place."""
+    """The row order that sorts every segment by its keys and keeps the segments in place."""
     by_key = torch.argsort(keys, stable=True)
     return by_key[torch.argsort(owner[by_key], stable=True)]
 
@@ -114,5 +114,5 @@ def inverse(permutation: Int[Tensor, "rows"]) -> Int[Tensor, "rows"]:
 
 
 def index_of(mask: Bool[Tensor, "rows"]) -> Int[Tensor, "chosen"]:
-    """The rows where the mask holds."""
+    """The rows where the mask is True."""
     return mask.nonzero().squeeze(1)

@@ -19,9 +19,9 @@ from diconet.core.segments import offsets_of, owner_of, ragged_arange, segment_s
 class SetBatch:
     """Sets (or sequences: the order of the items is kept) of different sizes, end to end.
 
-    `context` holds numbers of a whole set, such as the capacity of a knapsack. `index` says
-    which item of the original batch each item is, so an answer deep in a tree can be traced back.
-    `relations` are edges between items of the same set, where there are any.
+    `context` holds features of a whole set, such as the capacity of a knapsack. `index` is the row
+    of each item in the original batch, so that answers deep in a tree can be traced back.
+    `relations` are edges between items of the same set, if there are any.
     """
 
     items: Float[Tensor, "items features"]
@@ -38,7 +38,7 @@ class SetBatch:
         context: Float[Tensor, "_ context"] | None = None,
         relations: Relations | None = None,
     ) -> SetBatch:
-        """A batch from items that already lie end to end."""
+        """A batch from items that are already end to end."""
         if count((sizes < 0).any()):
             raise ValueError(f"sizes must be at least 0; got {count(sizes.min())}.")
         if count(sizes.sum()) != len(items):
@@ -77,7 +77,7 @@ class SetBatch:
 
     @classmethod
     def cat(cls, batches: Sequence[SetBatch]) -> SetBatch:
-        """The sets of several batches, one batch after the other; `index` is kept as it is."""
+        """The sets of several batches, one batch after the other; `index` is unchanged."""
         items, sizes, context, index = (
             torch.cat([getattr(b, name) for b in batches])
             for name in ("items", "sizes", "context", "index")
@@ -94,27 +94,27 @@ class SetBatch:
 
     @property
     def num_items(self) -> int:
-        """Items of all sets together."""
+        """The number of items in all sets together."""
         return len(self.items)
 
     @property
     def num_features(self) -> int:
-        """Numbers per item."""
+        """The number of features per item."""
         return self.items.shape[1]
 
     @cached_property
     def offsets(self) -> Int[Tensor, "sets_and_one"]:
-        """Where each set starts, and the total."""
+        """Where each set starts, followed by the total."""
         return offsets_of(self.sizes)
 
     @cached_property
     def owner(self) -> Int[Tensor, "items"]:
-        """Which set each item is in."""
+        """The set that each item belongs to."""
         return owner_of(self.sizes, self.num_items)
 
     @cached_property
     def position(self) -> Int[Tensor, "items"]:
-        """Place of each item within its set, from 0."""
+        """Position of each item within its set, from 0."""
         rows = torch.arange(self.num_items, device=self.sizes.device)
         return rows - self.offsets[:-1][self.owner]
 
@@ -133,9 +133,9 @@ class SetBatch:
 
     @property
     def graph(self) -> Relations:
-        """The relations, where a task knows that there are some."""
+        """The relations; an error if there are none."""
         if self.relations is None:
-            raise ValueError("the sets have no relations; give them to pack or of.")
+            raise ValueError("the sets have no relations; pass them to pack or of.")
         return self.relations
 
     def take(self, which: Int[Tensor, "chosen"]) -> SetBatch:
@@ -146,23 +146,23 @@ class SetBatch:
         return SetBatch(self.items[rows], sizes, self.context[which], self.index[rows], edges)
 
     def as_roots(self) -> SetBatch:
-        """The same sets as a batch of their own, which comes from nowhere else: `index` anew."""
+        """The same sets as a new root batch, with `index` renumbered."""
         return replace(self, index=torch.arange(self.num_items, device=self.index.device))
 
     def repeat(self, times: int) -> SetBatch:
-        """Each set `times` times in a row, every copy a root of its own."""
+        """Each set `times` times in a row, every copy a separate root."""
         which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
         return self.take(which).as_roots()
 
     def repeated(self, values: Tensor, times: int) -> Tensor:
-        """Values per item, for the items of `repeat(times)`."""
+        """Per-item values for the items of `repeat(times)`."""
         if times == 1:
             return values
         which = torch.arange(len(self), device=self.sizes.device).repeat_interleave(times)
         return values.index_select(0, ragged_arange(self.offsets[which], self.sizes[which]))
 
     def select(self, rows: Int[Tensor, "rows"], sizes: Int[Tensor, "sets"]) -> SetBatch:
-        """The sets with only these items, in this order; `sizes` says how many each set keeps."""
+        """The sets with only these items, in this order; `sizes` is the number each set keeps."""
         edges = None
         if self.relations is not None:
             home, place = self.owner.new_full((2, self.num_items), -1)
@@ -173,7 +173,7 @@ class SetBatch:
         return SetBatch(self.items[rows], sizes, self.context, self.index[rows], edges)
 
     def unpack(self, values: Tensor | None = None) -> list[Tensor]:
-        """One tensor per set: its items, or any other values given per item."""
+        """One tensor per set: its items, or any other per-item values."""
         return list((self.items if values is None else values).split(numbers(self.sizes)))
 
     def with_items(self, items: Float[Tensor, "items features"]) -> SetBatch:
@@ -190,9 +190,9 @@ def standardise(
 ) -> tuple[
     Float[Tensor, "items features"], Float[Tensor, "sets features"], Float[Tensor, "sets spreads"]
 ]:
-    """Items moved to mean 0 and scaled to spread 1 within their set, with that mean and spread.
+    """Items shifted to mean 0 and scaled to spread 1 within their set, with that mean and spread.
 
-    The spread is one number per set, over all features alike, so that shapes are kept; or one
+    The spread is one number per set, over all features, which preserves shapes; or one
     `per_feature`, so that a slice of a square looks like a square.
     """
     mean = sets.mean(sets.items)

@@ -31,8 +31,8 @@ from diconet.core.sets import SetBatch
 class Cut:
     """How every set of a batch is divided in two.
 
-    `prob` is each item's probability of the second side, where the split works item by item.
-    `contexts` are the two children's contexts (the parent's where None); a side marked in `closed`
+    `prob` is each item's probability of the second side, if the split decides item by item.
+    `contexts` are the two children's contexts (None for the parent's); a side marked in `closed`
     is finished and will not be cut again.
     """
 
@@ -45,25 +45,25 @@ class Cut:
 
 @runtime_checkable
 class Split(Protocol):
-    """Divides every set in two: at random by the sets' seeds, the likelier way without."""
+    """Divides every set in two: at random given seeds, the likelier way without."""
 
     def __call__(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        """One cut for each set."""
+        """One cut per set."""
 
 
 @runtime_checkable
 class ManyCuts(Protocol):
-    """A split that draws several cuts from one look at a set."""
+    """A split that draws several cuts from one forward pass over a set."""
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
+        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
 
 
 @runtime_checkable
 class Merge(Protocol):
     """Answers every node of a level, given the answers of the level below (None at the bottom).
 
-    What an answer is, is the merge's own business: `fold` only hands it on. With a target, the
+    The type of an answer is up to the merge: `fold` only passes it on. With a target, the
     answer at the root also carries `log_prob`, the log-likelihood of the target, one per set.
     """
 
@@ -73,10 +73,10 @@ class Merge(Protocol):
 
 @dataclass(frozen=True)
 class Growth:
-    """When a tree stops: after `depth` cuts, and at nodes of `leaf_size` items or fewer.
+    """When a tree stops growing: at `depth` cuts, and at nodes of `leaf_size` items or fewer.
 
-    With `halve_to`, the depth follows from each root's size: as many cuts as equal halves would
-    take to bring it down to that many items.
+    With `halve_to`, the depth follows from each root's size: the number of halvings needed to reach
+    that many items.
     """
 
     depth: int | None = None
@@ -95,11 +95,11 @@ class Growth:
 
     @property
     def bounded(self) -> bool:
-        """Whether the number of levels is fixed beforehand."""
+        """Whether the number of levels is fixed in advance."""
         return self.depth is not None or self.halve_to is not None
 
     def cuts(self, sizes: Int[Tensor, "sets"]) -> Int[Tensor, "sets"]:
-        """How many cuts deep each root may go."""
+        """The maximum depth of each root's tree, in cuts."""
         if self.halve_to is not None:
             halvings = torch.log2(sizes.clamp(min=1) / self.halve_to).ceil()
             return halvings.clamp(min=0).long()
@@ -108,11 +108,11 @@ class Growth:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The nodes at one depth: their sets, the example (root) each is of, and how some were cut.
+    """The nodes at one depth: their sets, the example (root) of each, and how some were cut.
 
     The children of node `inner[i]` are nodes 2i and 2i + 1 of the next level; all other nodes are
-    leaves. `number` counts from 0 at the root. `seeds` are the nodes' own, for a merge that draws.
-    `copies` is how often in a row each set stands at the root, where several trees grow on it.
+    leaves. `number` counts from 0 at the root. `seeds` are per node, for a merge that draws.
+    `copies` is how many times in a row each set appears at the root, if several trees grow on it.
     """
 
     number: int
@@ -140,17 +140,17 @@ class PartitionTree:
 
     @property
     def roots(self) -> SetBatch:
-        """The sets the tree was grown on."""
+        """The sets that the tree was grown on."""
         return self.levels[0].sets
 
     @property
     def depth(self) -> int:
-        """The number of cuts on the longest way down."""
+        """The number of cuts on the longest path."""
         return len(self.levels) - 1
 
     @cached_property
     def log_prob(self) -> Float[Tensor, "sets"]:
-        """log f(P(X)): the log-probability of all of an example's cuts together."""
+        """log f(P(X)): the log-probability of all cuts of an example together."""
         total = self.roots.items.new_zeros(len(self.roots))
         for level in self.levels:
             if level.cut is not None:
@@ -171,7 +171,7 @@ class PartitionTree:
 
     @cached_property
     def sides(self) -> Bool[Tensor, "depth items"]:
-        """The way down for every item of the roots: its side of each cut, the first where none."""
+        """The path of every root item: its side of each cut, the first side if it was not cut."""
         index = self.roots.index
         sides = index.new_zeros((self.depth, len(index)), dtype=torch.bool)
         for side, level in zip(sides, self.levels, strict=False):
@@ -186,7 +186,7 @@ class PartitionTree:
 
 
 def _renumber(labels: Int[Tensor, "items"], owner: Int[Tensor, "items"]) -> Int[Tensor, "items"]:
-    """Labels made consecutive from 0 within each example, their order kept."""
+    """Labels renumbered consecutively from 0 within each example, in the same order."""
     if not len(labels):
         return labels
     span = count(labels.max()) + 1
@@ -206,14 +206,14 @@ def grow(
     *,
     copies: int = 1,
 ) -> PartitionTree:
-    """Cuts every set in two, and the parts again, until `growth` says stop (eq. 3).
+    """Cuts every set in two, and the parts again, until `growth` stops it (eq. 3).
 
-    With seeds, one per set, cuts are drawn at random; without, each is the likelier one. Where only
+    With seeds, one per set, cuts are drawn at random; without, each is the likeliest one. If only
     the leaf size bounds the tree, a node whose cut left one side empty becomes a leaf, because the
-    same cut would come again. Sets marked in `closed` stay whole.
+    same cut would recur. Sets marked in `closed` are not cut.
 
-    With `copies`, that many trees grow on each set, and there are as many seeds; a split that has
-    `many` then looks at each root once.
+    With `copies`, that many trees grow on each set, each with its own seed; a split that has
+    `many` then makes one forward pass per root.
     """
     first = sets.as_roots()
     roots = sets = first if copies == 1 else first.repeat(copies)
@@ -244,18 +244,18 @@ def grow(
 
 
 def cut_in_order(sets: SetBatch, key: Float[Tensor, "items"], first: Int[Tensor, "sets"]) -> Cut:
-    """A cut that is certain: the `first` items of each set by rising key on the first side."""
+    """A deterministic cut: the `first` items of each set by ascending key go to the first side."""
     side = torch.empty(sets.num_items, dtype=torch.bool, device=key.device)
     side[segment_sort(key, sets.owner)] = sets.position >= first[sets.owner]
     return Cut(side, sets.items.new_zeros(len(sets)))
 
 
 def children(sets: SetBatch, cut: Cut) -> SetBatch:
-    """The two sides of every set, side by side; items keep their order."""
+    """The two sides of every set as adjacent sets; items keep their order."""
     second = cut.side.long()
     num_second = torch.zeros_like(sets.sizes).index_add(0, sets.owner, second)
     sizes = torch.stack([sets.sizes - num_second, num_second], 1).flatten()
-    # Ranks by counting rather than sorting, so that a level costs no more than its items.
+    # Ranks by counting rather than sorting, so that a level costs time linear in its items.
     seen = offsets_of(second)
     second_rank = seen[:-1] - seen[sets.offsets[:-1]][sets.owner]
     rank = torch.where(cut.side, second_rank, sets.position - second_rank)
@@ -294,7 +294,7 @@ def fold(merge: Merge, tree: PartitionTree, target: Any | None = None) -> Any:
 def halves(level: Level, below: SetBatch | None) -> tuple[SetBatch, Int[Tensor, "rows"]]:
     """What each node has to merge, two sets per node: its children's answers; at a leaf (X, empty).
 
-    Also says where each row came from: a row of the level's own sets, or, counted on from there, a
+    Also returns the origin of each row: a row of the level's own sets or, numbered after those, a
     row of the answers below.
     """
     own = level.sets
@@ -317,5 +317,5 @@ def halves(level: Level, below: SetBatch | None) -> tuple[SetBatch, Int[Tensor, 
 
 
 def joined(pairs: SetBatch) -> SetBatch:
-    """The two sets of each node made one: first half, then second."""
+    """The two sets of each node concatenated: first half, then second."""
     return replace(pairs, sizes=pairs.sizes.reshape(-1, 2).sum(1), context=pairs.context[::2])

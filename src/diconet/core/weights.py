@@ -21,21 +21,21 @@ from diconet.core.model import DiCoNet
 from diconet.core.tree import Growth
 
 _packages: set[str] = {"diconet"}
-"""Packages whose classes a weights file may name; a file must not import anything else."""
+"""Packages whose classes a weights file may name; no others are imported."""
 
 
 def allow_package(package: str) -> None:
-    """Lets weights files name the classes of another package, that of a user's own problem."""
+    """Lets weights files name classes of another package, such as a user's own problem."""
     _packages.add(package)
 
 
 def describe(module: nn.Module) -> dict[str, Any]:
-    """The class and the arguments that make this module again."""
+    """The class and constructor arguments that rebuild this module."""
     kind, config = type(module), getattr(module, "config", None)
     if not isinstance(config, Mapping):
         raise ValueError(
-            f"{kind.__name__} must have a config, a dict of the arguments that make it again, to be"
-            f" kept on disk; got {config!r}."
+            f"{kind.__name__} must have a config, a dict of its constructor's arguments, to be"
+            f" saved; got {config!r}."
         )
     arguments = {
         name: describe(value) if isinstance(value, nn.Module) else value
@@ -45,7 +45,7 @@ def describe(module: nn.Module) -> dict[str, Any]:
 
 
 def describe_network(model: DiCoNet) -> dict[str, Any]:
-    """What makes a network again, but for its weights."""
+    """A network's description without its weights."""
     return {
         "split": describe(model.split),
         "merge": None if model.merge is None else describe(model.merge),
@@ -54,7 +54,7 @@ def describe_network(model: DiCoNet) -> dict[str, Any]:
 
 
 def build(description: dict[str, Any]) -> nn.Module:
-    """The module of a description, with fresh weights."""
+    """The module for a description, with fresh weights."""
     arguments = {
         name: build(value) if isinstance(value, dict) else value
         for name, value in description.items()
@@ -64,7 +64,7 @@ def build(description: dict[str, Any]) -> nn.Module:
 
 
 def _class_at(path: str) -> type[nn.Module]:
-    """The module class at a dotted path, if its package is one that weights may name."""
+    """The module class at a dotted path, if weights may name its package."""
     home, _, name = path.rpartition(".")
     if home.partition(".")[0] not in _packages:
         raise KeyError(path)
@@ -73,15 +73,15 @@ def _class_at(path: str) -> type[nn.Module]:
     except ImportError as error:
         raise KeyError(path) from error
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
-        raise TypeError(f"{path}, which is no module")
+        raise TypeError(f"{path}, which is not a module")
     return kind
 
 
 def save(model: DiCoNet, path: str | Path, *, half: bool = True, **notes: str) -> None:
-    """Writes a network to `path`, in half precision unless `half` is False; all or nothing.
+    """Writes a network to `path` atomically, in half precision unless `half` is False.
 
-    A tensor with a value that half precision cannot hold stays as it is. `notes` are texts that
-    `diconet.core.files.read_notes` gives back.
+    A tensor with a value that half precision cannot hold keeps its type. `notes` are texts that
+    `diconet.core.files.read_notes` returns.
     """
     path = Path(path)
     state = {
@@ -103,7 +103,7 @@ def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
     notes, state = _contents(path)
     state = {name: _widened(value) for name, value in state.items()}
     if "diconet" not in notes:
-        raise ValueError(f"model must be a diconet weights file; {path} is of another program.")
+        raise ValueError(f"model must be a diconet weights file; {path} is not.")
     if into is None:
         into = _network(notes["diconet"], path)
     fit(into, state, f"the weights in {path} do not fit the network")
@@ -111,7 +111,7 @@ def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
 
 
 def annotate(path: str | Path, **notes: str) -> None:
-    """Adds notes to a weights file, or replaces those of the same name; all or nothing."""
+    """Adds notes to a weights file, or replaces those of the same name, atomically."""
     known, state = _contents(path)
     write_whole(path, to_bytes(state, metadata={**known, **notes}))
 
@@ -126,7 +126,7 @@ def _contents(path: str | Path) -> tuple[dict[str, str], dict[str, torch.Tensor]
 
 
 def fit(module: nn.Module, state: Mapping[str, Any], complaint: str) -> None:
-    """Puts weights in place; where they are not this module's, complains in one line."""
+    """Loads weights into a module; raises a one-line error if they do not fit it."""
     try:
         module.load_state_dict(state)
     except RuntimeError as error:
@@ -135,7 +135,7 @@ def fit(module: nn.Module, state: Mapping[str, Any], complaint: str) -> None:
 
 
 def _widened(value: torch.Tensor) -> torch.Tensor:
-    """Half precision is for files only."""
+    """Half-precision values as float32; half precision is for files only."""
     return value.float() if value.dtype == torch.float16 else value
 
 
@@ -152,10 +152,10 @@ def _network(description: str, path: str | Path) -> DiCoNet:
         raise ValueError(f"model must be a diconet weights file; {path}: {error}.") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"model must name modules this version knows; {path} has {error}."
+            f"model must use only modules of this version; {path} has {error}."
         ) from error
 
 
 def parameters_of(module: nn.Module | None) -> list[torch.nn.Parameter]:
-    """The trainable parameters of a module, none where there is no module."""
+    """The trainable parameters of a module; none if there is no module."""
     return [] if module is None else [p for p in module.parameters() if p.requires_grad]
