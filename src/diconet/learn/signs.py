@@ -128,8 +128,8 @@ def complaints(now: Signs, before: Signs | None = None) -> Iterator[str]:
         _above(now.likeliest, before.likeliest) or _above(now.sampled, before.sampled)
     ):
         yield (
-            f"the score did not rise: {_mean(before.sampled)} when training began and"
-            f" {_mean(now.sampled)} now, on the same inputs. Try a larger split_lr, more"
+            f"the score did not rise beyond chance: {_mean(before.sampled)} when training began"
+            f" and {_mean(now.sampled)} now, on the same inputs. Try a larger split_lr, more"
             " tree_samples or more steps, smaller inputs first, and check_task(task)."
         )
     if now.learns_to_split and now.one_sided > _MOST_ONE_SIDED:

@@ -20,8 +20,8 @@ from diconet.scale.chunks import Chunks
 from diconet.scale.sampled import Census, counted, first_centres
 from diconet.scale.work import by_block, computed, in_order, leaves, merged
 
-_ENOUGH = 1e-4
-"""A round of Lloyd's algorithm that gains less than this, relative to the cost, is the last."""
+_ENOUGH = 1e-3
+"""Another round of Lloyd's algorithm, a pass over all points, must gain this share of the cost."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,8 +76,9 @@ def kmeans(
     """k clusters of a Dask array or dataframe, or of files that match a pattern.
 
     The network clusters a weighted sample; at most `lloyd` rounds of Lloyd's algorithm on all
-    points follow, each one pass with a tree of sums. The same chunks and seed give the same
-    answer, on any number of workers. `columns` says which, by name or number from 1; else all.
+    points follow, each one pass with a tree of sums, while a round gains more than 0.1%. The same
+    chunks and seed give the same answer, on any number of workers. `columns` says which, by name
+    or number from 1; else all.
     """
     check_count(k, "k", least=1)
     check_count(lloyd, "lloyd", least=0)

