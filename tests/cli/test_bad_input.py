@@ -267,7 +267,7 @@ FILES = [
         "a.csv",
         "1,2,3\n",
         ["--capacity", "3"],
-        "columns must be 2; a.csv has 3 without names: say which with --columns",
+        "columns must be 2; a.csv has 3 without names: choose them with --columns",
     ),
     ("knapsack", "a.csv", "k_1\nn 5\nc 9\n", [], "instance 'k_1' must have"),
     ("tsp", "a.tsp", "1 0 0\n", [], "a TSPLIB file must have a NODE_COORD_SECTION; a.tsp has none"),

@@ -67,7 +67,7 @@ def test_a_network_that_solve_does_not_take_has_no_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert noted(tmp_path, find_problem("tsp"))["figures"] == ""
-    assert "no figures noted: model must be a network for tsp" in capsys.readouterr().err
+    assert "no figures recorded: model must be a network for tsp" in capsys.readouterr().err
 
 
 def test_the_version_is_that_of_a_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

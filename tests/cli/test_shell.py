@@ -145,7 +145,7 @@ def test_ctrl_c_says_where_the_run_is_and_how_to_go_on(
         main(command)
     said = capsys.readouterr().err
     assert caught.value.code == 130
-    assert f"the run is in {tmp_path / 'mine'}, and the same command goes on from there:" in said
+    assert f"the run is in {tmp_path / 'mine'}, and the same command resumes it:" in said
     assert f"diconet train hull --run {tmp_path / 'mine'}" in said
 
 

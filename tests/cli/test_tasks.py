@@ -150,7 +150,7 @@ def test_ctrl_c_says_how_to_go_on(
         main(["train", "stopping.py:Stopping", "--quiet", "--train.steps", "6", *SMALL])
     assert caught.value.code == 130
     said, command = capsys.readouterr().err.splitlines()
-    assert "the run is in runs/stopping_default, and the same command goes on from there:" in said
+    assert "the run is in runs/stopping_default, and the same command resumes it:" in said
     program, *arguments = shlex.split(command)
     assert program == "diconet"
     main(arguments)
@@ -220,9 +220,9 @@ def test_edges_refused(
         (points, "graph.json", None, "edges must go with a task on graphs; twomeans has"),
         (MAX_CUT, "points.csv", "edges.csv", "by their indices, 0 to 3; points has 9."),
         (MAX_CUT, "points.csv", "words.csv", "words.csv has 'one' in line 2 under 'target'."),
-        (MAX_CUT, "graph.json", "edges.csv", "--edges must not be given where graph.json holds"),
+        (MAX_CUT, "graph.json", "edges.csv", "--edges must not be given if graph.json holds"),
         (MAX_CUT, "two.json", "edges.csv", "--edges must go with one instance; FILE holds 2."),
-        (MAX_CUT, "points.csv", "none.csv", "--edges must be there; no none.csv."),
+        (MAX_CUT, "points.csv", "none.csv", "--edges must exist; there is no none.csv."),
     ):
         beside = [] if edges is None else ["--edges", edges]
         assert message in refused(capsys, "solve", task, file, *beside, "--model", weights)
@@ -249,4 +249,4 @@ def test_numbers_are_written_as_numbers(
 
 def test_the_page_refuses_what_it_cannot_draw(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fastapi")
-    assert "one that the page can draw, of points in a plane" in refused(capsys, "web", MAX_CUT)
+    assert "must be a problem of points in a plane" in refused(capsys, "web", MAX_CUT)

@@ -121,14 +121,14 @@ NEWCOMERS: list[tuple[str, str, str | bytes, list[str], str]] = [
         "kmeans",
         ",a,b\n0,1,2\n1,3,4\n2,9,9\n",
         ["--columns", "a,b"],
-        "add --columns a,b",
+        "use --columns a,b",
     ),
     ("id.csv", "hull", "id,a,b\n7,1,2\n8,3,4\n9,9,0\n", [], ""),
-    ("text.csv", "kmeans", "who,a,b\nx,1,2\ny,3,4\n", ["--columns", "a,b"], "add --columns a,b"),
+    ("text.csv", "kmeans", "who,a,b\nx,1,2\ny,3,4\n", ["--columns", "a,b"], "use --columns a,b"),
     ("text.csv", "tsp", "who,a,b\nx,1,2\ny,3,4\n", [], ""),
     ("three.csv", "tsp", "a,b,c\n1,2,5\n3,4,6\n", ["--columns", "a,b"], "such as --columns a,b"),
-    ("euro.csv", "hull", "X;Y\n1,5;2\n3,5;4\n1.000,5;7\n", ["--decimal", ","], "add --decimal ,"),
-    ("us.csv", "hull", 'X,Y\n"1,500",2\n3,"4,000.5"\n', ["--decimal", "."], "add --decimal ."),
+    ("euro.csv", "hull", "X;Y\n1,5;2\n3,5;4\n1.000,5;7\n", ["--decimal", ","], "use --decimal ,"),
+    ("us.csv", "hull", 'X,Y\n"1,500",2\n3,"4,000.5"\n', ["--decimal", "."], "use --decimal ."),
     ("bom.csv", "hull", b"\xef\xbb\xbfx,y\r\n1,2\r\n3,4\r\n", [], ""),
     ("excel.txt", "hull", "x\ty\n1\t2\n3\t4\n".encode("utf-16"), [], ""),
     ("latin.csv", "tsp", "name,x,y\nZürich,1,2\nGenève,3,4\n".encode("cp1252"), [], ""),
@@ -143,7 +143,7 @@ NEWCOMERS: list[tuple[str, str, str | bytes, list[str], str]] = [
     ("rows.jsonl", "hull", '{"x": 1, "y": 2}\n{"x": 3, "y": 4}\n', [], ""),
     ("lists.jsonl", "hull", "[1, 2]\n[3, 4]\n[0, 9]\n", [], ""),
     ("pipe.csv", "hull", "x|y\n1|2\n3|4\n", [], ""),
-    ("numbered.csv", "kmeans", "0,5,6\n1,7,8\n2,9,1\n", ["--columns", "2,3"], "add --columns 2,3"),
+    ("numbered.csv", "kmeans", "0,5,6\n1,7,8\n2,9,1\n", ["--columns", "2,3"], "use --columns 2,3"),
 ]
 
 

@@ -77,7 +77,7 @@ def test_what_there_is_to_use_up_is_said_in_its_unit() -> None:
 
 def test_several_processes_have_no_clock_in_common() -> None:
     Group(0, 2).check(TrainConfig(batch_size=4))
-    with pytest.raises(ValueError, match=r"seconds must not be set for several processes.* 9\.0"):
+    with pytest.raises(ValueError, match=r"seconds must not be set with several processes.* 9\.0"):
         Group(0, 2).check(TrainConfig(batch_size=4, seconds=9.0))
     with pytest.raises(ValueError, match="batch_size must be a multiple of the 2 processes; got 5"):
         Group(0, 2).check(TrainConfig(batch_size=5))

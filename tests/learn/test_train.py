@@ -287,7 +287,7 @@ def test_nothing_happens_every_zero_steps(name: str) -> None:
 
 def test_a_merge_that_nothing_teaches_is_refused() -> None:
     model = DiCoNet(RandomSplit(), PointerMerge(2, 8), depth=1)
-    with pytest.raises(ValueError, match="a merge that learns needs an oracle"):
+    with pytest.raises(ValueError, match="a trainable merge needs an oracle"):
         train(model, HullTask(), TrainConfig(steps=1), quiet=True)
 
 

@@ -355,8 +355,8 @@ def test_the_command_line_with_workers(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("kmeans", "{}"), "--k must be given"),
-        (("tsp", "{}", "--seconds", "5"), "--seconds must be left out with --workers"),
-        (("kmeans", "{}", "--k", "2", "--centers", "c.csv"), "--centers must be left out"),
+        (("tsp", "{}", "--seconds", "5"), "--seconds must not be used with --workers"),
+        (("kmeans", "{}", "--k", "2", "--centers", "c.csv"), "--centers must not be used"),
         (("hull", "none-*.npy"), "no file matches 'none-"),
         (("hull", "{}", "--memory", "lots"), "memory must be a size such as 2GB; got 'lots'"),
     ],

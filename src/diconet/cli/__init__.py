@@ -1,4 +1,4 @@
-"""The command line: one module per family of commands; a bad input is one line and exit code 2."""
+"""The command line: one module per group of commands; bad input gives one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from diconet.problems.problem import Problem
 FAMILIES = (solve, study, bench, see, models, completion)
 
 _TOO_LARGE = re.compile("allocate memory|not enough memory|size calculation overflow")
-"""What torch says when there is too little memory."""
+"""Torch's error messages for too little memory."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that complains in one line."""
+    """A parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         plain = message.removeprefix("argument ").replace(": must", " must", 1)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not _TOO_LARGE.search(str(error)):
             raise
-        print("diconet: not enough memory for all of it at once.", file=sys.stderr)
+        print("diconet: not enough memory to hold all of it at once.", file=sys.stderr)
         sys.exit(2)
 
 
@@ -61,14 +61,14 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _said(error: Exception) -> str:
-    """What went wrong, without the system's number for it."""
+    """An error's message without the system's error number."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}."
     return str(error)
 
 
 def parser_of(known: Sequence[Problem]) -> Parser:
-    """The parser of all commands, with the options of the problems that are `known`."""
+    """The parser for all commands, with the options of the `known` problems."""
     from diconet import __version__
 
     parser = Parser(prog="diconet", description="Divide and Conquer Networks.")

@@ -1,4 +1,4 @@
-"""Answers on their way out: records, files and pictures."""
+"""Output of answers: records, files and pictures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_PANELS = 16
 
 
 def records_of(names: Sequence[str], solutions: Sequence[Solution], seconds: float) -> list[Record]:
-    """A flat record per instance, its answer last; a note where something is not known."""
+    """A flat record per instance, the answer last, and a note where something is unknown."""
     records = []
     for name, solution in zip(names, solutions, strict=True):
         record = solution.record()
@@ -35,7 +35,7 @@ def records_of(names: Sequence[str], solutions: Sequence[Solution], seconds: flo
 
 
 def write_answers(path: Path, instances: Instances, solutions: Sequence[Solution]) -> None:
-    """The answers beside the items, in the format of the ending; all or nothing."""
+    """Writes the answers beside the items, in the format given by the suffix, atomically."""
     ending = ending_of(path)
     if ending not in ENDINGS and str(path) != "-":
         if len(solutions) > 1:
@@ -53,7 +53,7 @@ def write_answers(path: Path, instances: Instances, solutions: Sequence[Solution
 
 
 def _write_alone(path: Path, ending: str, name: str, solution: Solution) -> None:
-    """The answer without the items: as an array, or in a format of the problem's own."""
+    """Writes the answer without the items, as an array or in the problem's own format."""
     if ending != ".npy":
         solution.write(path, name)
         return
@@ -70,7 +70,7 @@ def write_more(
     instances: Instances,
     solutions: Sequence[Solution],
 ) -> None:
-    """Another table of the answers, such as centres, under the names of the items' columns."""
+    """Writes another table of the answers, such as centres, named like the items' columns."""
     frames = [solution.more_tables()[what] for solution in solutions]
     if columns:
         frames = [one.set_axis(names, axis=1) for one, names in zip(frames, columns, strict=True)]
@@ -88,7 +88,7 @@ def _write(
 
 
 def picture(path: Path, solutions: Sequence[Solution]) -> None:
-    """Draws the answers, the first few of many."""
+    """Draws the first few answers."""
     shown = solutions[:_MOST_PANELS]
     figure, axes = new_figure(len(shown), size=5.6, most_across=ceil(sqrt(len(shown))))
     for ax, solution in zip(axes, shown, strict=True):

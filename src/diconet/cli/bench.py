@@ -1,4 +1,4 @@
-"""`diconet bench`: speed, memory and growth, by the scripts of the repository."""
+"""`diconet bench`: speed, memory and growth, measured by scripts in the repository."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from diconet.problems.problem import Problem
 
 def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the command."""
-    summary = "speed, memory and their growth, beside what a user would pick instead"
+    summary = "speed, memory and their growth, compared with the usual alternatives"
     parser: argparse.ArgumentParser = commands.add_parser(
         "bench",
         help=summary,
         description=summary,
         epilog="further options go to the script: diconet bench NAME --help lists them",
         allow_abbrev=False,
-        add_help=False,  # it is the script's once there is a NAME
+        add_help=False,  # given a NAME, --help goes to the script
     )
     parser.set_defaults(run_command=partial(_bench, parser), takes_more=True)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="which; without one, lists them")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the benchmark; omit to list them")
     parser.add_argument("-h", "--help", action="store_true", help="show this, or NAME's options")
     parser.add_argument("--json", action="store_true")
 
@@ -48,7 +48,7 @@ def _bench(parser: argparse.ArgumentParser, options: argparse.Namespace, rest: l
 
 
 def _scripts() -> dict[str, Path]:
-    """The benchmark scripts of the checkout this package lies in, by name."""
+    """The benchmark scripts of the checkout that holds this package, by name."""
     folder = Path(diconet.__file__).parents[2] / "benchmarks"
     found = {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem[0] != "_"}
     if not found:

@@ -1,4 +1,4 @@
-"""`diconet solve` with `--workers` or `--scheduler`: an answer from Dask."""
+"""`diconet solve` with `--workers` or `--scheduler`: solving on Dask."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from diconet.io.parse import count
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say where Dask runs."""
-    parser.add_argument("--workers", type=count, help="how many local Dask workers share the work")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="the Dask scheduler that does it")
-    parser.add_argument("--memory", help="what a local worker may use, such as 2GB")
+    """Adds the options that say where Dask runs."""
+    parser.add_argument("--workers", type=count, help="number of local Dask workers to start")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler to connect to")
+    parser.add_argument("--memory", help="memory limit of each local worker, such as 2GB")
 
 
 def is_wanted(options: argparse.Namespace) -> bool:
-    """Whether Dask is to do it."""
+    """Whether to solve on Dask."""
     if options.memory and options.workers is None:
         raise ValueError(f"--memory must go with --workers; got {options.memory} alone.")
     if options.workers is not None and options.scheduler:
@@ -31,7 +31,7 @@ def is_wanted(options: argparse.Namespace) -> bool:
 
 
 def solve(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
-    """Answers the files that match a pattern; large answers stay in files, never in memory."""
+    """Solves the files that match a pattern; large answers go to files, never into memory."""
     if len(options.files) > 1:
         raise ValueError(f"FILE must be one pattern in quotes on Dask; got {len(options.files)}.")
     (pattern,) = options.files
@@ -47,14 +47,14 @@ def solve(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
     from diconet.scale.chunks import paths_of
     from diconet.scale.cluster import connected, in_words
 
-    paths_of(pattern)  # what is not there is said before workers start
+    paths_of(pattern)  # report missing files before workers start
     how = {name: value for name, value in own.items() if value is not None}
     how |= {"model": options.model, "seed": options.seed}
     how |= {"columns": options.columns.split(",")} if options.columns else {}
     how |= {n: v for n in ("device", "decimal") if (v := getattr(options, n)) is not None}
     _, *known = signature(solver).parameters.values()
     if odd := how.keys() - {one.name for one in known}:
-        raise ValueError(f"--{min(odd)} must be left out with --workers or --scheduler; got it.")
+        raise ValueError(f"--{min(odd)} must not be used with --workers or --scheduler; got it.")
     if missing := [one.name for one in known if one.default is one.empty and one.name not in how]:
         raise ValueError(f"--{missing[0]} must be given; got none.")
     with connected(options.workers or 1, options.scheduler, options.memory) as client:
@@ -70,7 +70,7 @@ def solve(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
 
 
 def _write(path: Path, solution: Any) -> None:
-    """The answer as CSV, row by row."""
+    """Writes the answer as CSV, row by row."""
     import csv
 
     with path.open("w", newline="") as file:
@@ -79,7 +79,7 @@ def _write(path: Path, solution: Any) -> None:
 
 @contextmanager
 def _bars() -> Iterator[None]:
-    """A bar for the leaves and one for the merges of every pass."""
+    """Shows one progress bar for the leaves and one for the merges of every pass."""
     from rich.progress import MofNCompleteColumn, Progress
 
     from diconet.scale.work import reporting

@@ -1,4 +1,4 @@
-"""`diconet completion`: what a shell needs to complete commands, problems, options and files."""
+"""`diconet completion`: shell completion of commands, problems, options and files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _HOW = """to use it:
   zsh   diconet completion zsh > a folder of your $fpath, as _diconet
   tcsh  diconet completion tcsh > a file that ~/.tcshrc sources"""
 _PATHS = ("files", "runs", "run", "out", "plot", "model", "edges", "centers", "preset", "cifar")
-"""The arguments that are paths, or may be."""
+"""Arguments that are or may be paths."""
 
 
 def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the command."""
-    parser = add_command(commands, "completion", _print, "a script with which your shell completes")
+    parser = add_command(commands, "completion", _print, "print a completion script for your shell")
     parser.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
     parser.epilog = _HOW
 
@@ -34,7 +34,7 @@ def _print(options: argparse.Namespace, _: list[str]) -> None:
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script for a shell; it knows the problems that are installed now."""
+    """The completion script for a shell, with the problems installed now."""
     import shtab
 
     names = " ".join(problem_names())

@@ -1,4 +1,4 @@
-"""`diconet models`: the shipped networks, what made them and what they reach."""
+"""`diconet models`: the shipped networks, how they were made and how good they are."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from diconet.problems.catalog import problems
 from diconet.problems.problem import Problem, Record
 
 NOTES = ("preset", "overrides", "seed", "steps", "commit", "figures")
-"""What every shipped weights file says of itself."""
+"""What every shipped weights file records."""
 
 
 def note_origin(
     weights: Path, problem: Problem, preset: str, overrides: Sequence[str], settings: Any
 ) -> None:
-    """Writes into a weights file which command made it, by which code, and what it reaches.
+    """Records in a weights file which command and code made it, and the figures it reaches.
 
-    The steps are those of all stages that the settings hold, or their own `total_steps`.
+    The steps are those of all stages in the settings, or their own `total_steps`.
     """
     from diconet.core.weights import annotate
 
@@ -45,18 +45,18 @@ def note_origin(
 
 
 def _figures(weights: Path, problem: Problem, settings: Any) -> str:
-    """What the network reaches; none where it is of a kind that `solve` does not take."""
+    """The figures of the network; empty if `solve` does not accept this kind."""
     try:
         return problem.figures(weights, settings)
     except ValueError as error:
-        print(f"diconet: no figures noted: {error}", file=sys.stderr)
+        print(f"diconet: no figures recorded: {error}", file=sys.stderr)
         return ""
 
 
 def code_version() -> str:
-    """The commit that the package is checked out at, with a + if it has been changed since.
+    """The commit of the package's checkout, with a + if files have changed since.
 
-    A package that does not lie in a checkout of its own has its version.
+    Outside a checkout of its own, the package's version.
     """
     folder = Path(diconet.__file__).parent
     try:
@@ -75,18 +75,18 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the command."""
-    summary = "shipped networks: what made them, what they reach"
+    summary = "shipped networks: how they were made, the figures they reach"
     parser = add_command(commands, "models", _models, summary)
     add_shared(parser, "--json")
 
 
 def _models(options: argparse.Namespace, _: list[str]) -> None:
     records = [record for one in problems() for record in _records(one)]
-    show(records, options.json, title="shipped networks (the one with its task's name is default)")
+    show(records, options.json, title="shipped networks (default: the one named like its task)")
 
 
 def _records(problem: Problem) -> list[Record]:
-    """One record per shipped weights file; null where the file does not say."""
+    """One record per shipped weights file; null for what the file does not record."""
     records = []
     for name, resource in problem.weights.items():
         with as_file(resource) as path:

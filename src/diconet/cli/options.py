@@ -1,4 +1,4 @@
-"""What the commands have in common: how they are added, and the options of problems."""
+"""What the commands share: how they are added, and the options of problems."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Run = Callable[[argparse.Namespace, list[str]], None]
 
 
 def known_problems(arguments: Sequence[str]) -> list[Problem]:
-    """The problems that a command line names, and the built-in ones.
+    """The built-in problems, and those that a command line names.
 
-    Those of other packages are not imported unless they are named.
+    Problems of other packages are imported only if named.
     """
     names = problem_names()
     named = [find_problem(text) for text in arguments if text in names or ".py:" in text]
@@ -26,7 +26,7 @@ def known_problems(arguments: Sequence[str]) -> list[Problem]:
 def add_command(
     commands: Any, name: str, run: Run, summary: str, *, takes_more: bool = False
 ) -> argparse.ArgumentParser:
-    """A command that calls `run`; with `takes_more`, it gets the arguments nobody knows."""
+    """Adds a command that calls `run`; with `takes_more`, it also gets unrecognised arguments."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -39,27 +39,27 @@ def add_command(
 
 
 _SHARED: dict[str, dict[str, Any]] = {
-    "--device": {"help": "where the network works, such as cuda (default: cpu)"},
+    "--device": {"help": "device to run the network on, such as cuda (default: cpu)"},
     "--json": {"action": "store_true", "help": "print a list of records instead"},
     "--model": {"help": "shipped weights by name, a weights file or a run folder"},
     "--num-sets": {"type": count, "help": "fresh sets per size"},
-    "--seed": {"type": seed, "default": 0, "help": "what is drawn (default: 0)"},
+    "--seed": {"type": seed, "default": 0, "help": "seed of the random draws (default: 0)"},
     "--sizes": {"type": sizes, "help": "set sizes, such as 25,50"},
 }
-"""Options that mean the same wherever they are."""
+"""Options that mean the same in every command."""
 
 
 def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Options that several commands have."""
+    """Adds options that several commands share."""
     for name in names:
         parser.add_argument(name, **_SHARED[name])
 
 
 def add_task(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
-    """The problem that a command is about, or as many of them as one likes."""
+    """Adds the argument for the problem, or for any number of them."""
     names = f"{', '.join(problem_names())} or file.py:Class"
     if many:
-        text = f"{names} (default: all that are installed)"
+        text = f"{names} (default: all installed)"
         parser.add_argument("tasks", type=problem, metavar="TASK", nargs="*", help=text)
     else:
         parser.add_argument("task", type=problem, metavar="TASK", help=names)
@@ -76,7 +76,7 @@ def problem(text: str) -> Problem:
 def add_own_options(
     parser: argparse.ArgumentParser, command: str, known: Sequence[Problem]
 ) -> None:
-    """The options that only some problems have, each once."""
+    """Adds the options that only some problems have, each once."""
     owners: dict[str, list[str]] = {}
     options: dict[str, Option] = {}
     for one in known:
@@ -93,7 +93,7 @@ def add_own_options(
 
 
 def own_options(options: argparse.Namespace, *chosen: Problem) -> dict[str, dict[str, Any]]:
-    """What was given of each problem's own options; one that none of them has is refused."""
+    """The values given for each problem's own options; rejects options that none of them has."""
     given: dict[str, dict[str, Any]] = {one.name: {} for one in chosen}
     for name, owners in options.owners.items():
         value = getattr(options, name)

@@ -1,4 +1,4 @@
-"""`diconet plot`, `web` and `demo`: what there is to see."""
+"""`diconet plot`, `web` and `demo`: pictures and the page."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the three commands."""
     plot = add_command(commands, "plot", _plot, "training curves from the metrics of runs")
     plot.add_argument(
-        "runs", nargs="+", metavar="RUN", help="folder of a run; several side by side"
+        "runs", nargs="+", metavar="RUN", help="run folder; several are shown together"
     )
     plot.add_argument("--out", type=Path, default=Path("curves.png"), help=".png, .svg or .pdf")
 
-    web = add_command(commands, "web", _web, "a page to click points on and watch them solved")
+    web = add_command(commands, "web", _web, "an interactive page: place points, see them solved")
     add_task(web, many=True)
     web.add_argument("--port", type=count, default=8000)
-    web.add_argument("--host", default="127.0.0.1", help="0.0.0.0 to let other machines in")
+    web.add_argument("--host", default="127.0.0.1", help="0.0.0.0 to allow other machines")
 
-    demo = add_command(commands, "demo", _demo, "one instance of each problem, solved")
+    demo = add_command(commands, "demo", _demo, "solve one instance of each problem")
     add_task(demo, many=True)
     demo.add_argument("--out", type=Path, default=Path("demo"), help="folder for the pictures")
     add_shared(demo, "--json")
@@ -60,14 +60,13 @@ def _web(options: argparse.Namespace, _: list[str]) -> None:
     if options.tasks and all(one.page is None for one in options.tasks):
         names = ", ".join(one.name for one in options.tasks)
         raise ValueError(
-            "TASK must be one that the page can draw, of points in a plane and nothing else;"
-            f" got {names}."
+            f"TASK must be a problem of points in a plane, which the page can draw; got {names}."
         )
     import uvicorn
 
     from diconet.web.app import create_app
 
-    print(f"http://{options.host}:{options.port} (Ctrl-C stops it)", flush=True)
+    print(f"http://{options.host}:{options.port} (Ctrl-C to stop)", flush=True)
     uvicorn.run(
         create_app(options.tasks or None), host=options.host, port=options.port, log_level="warning"
     )
@@ -85,9 +84,9 @@ def _demo(options: argparse.Namespace, _: list[str]) -> None:
 def demo(
     folder: Path, shown: Sequence[Problem], *, scale: float = 1.0, seed: int = 0
 ) -> list[Record]:
-    """One record per problem; the pictures go to `folder`.
+    """Solves one instance per problem; returns a record each and writes pictures to `folder`.
 
-    `seconds` are those of our answer alone, once compiled. With a `scale` below 1 the instances are
+    `seconds` is the time of our answer alone, once compiled. A `scale` below 1 makes the instances
     smaller.
     """
     import numpy as np
@@ -99,7 +98,7 @@ def demo(
 
 def _record(problem: Problem, rng: np.random.Generator, scale: float, folder: Path) -> Record:
     example = problem.demo(rng, scale)
-    problem.solve(example.instances)  # so that compiling is not timed
+    problem.solve(example.instances)  # so that compilation is not timed
     start = time.perf_counter()
     (solution,) = problem.solve(example.instances)
     seconds = time.perf_counter() - start

@@ -13,7 +13,7 @@ from diconet.problems.problem import Record
 
 
 def show(records: list[Record], as_json: bool, title: str, *, stderr: bool = False) -> None:
-    """Flat records as JSON, or as a table with one column per field."""
+    """Prints flat records as JSON, or as a table with one column per field."""
     if as_json:
         print(json_text(records))
         return
@@ -35,7 +35,7 @@ def json_text(records: list[Record]) -> str:
 
 
 def show_beside_paper(records: list[Record], title: str) -> None:
-    """One table per metric, its rows in blocks; standard errors, and the paper's in brackets."""
+    """Prints one table per metric, in blocks, with standard errors and the paper's in brackets."""
     from rich.table import Table
 
     for metric in dict.fromkeys(record["metric"] for record in records):
@@ -66,7 +66,7 @@ def _beside(record: Record | None) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it; of a list, the first few."""
+    """A value as shown in a table; the first few of a list."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -78,18 +78,18 @@ def cell(value: Any) -> str:
 
 
 def console(stderr: bool = False) -> Any:
-    """Where tables go."""
+    """The console that tables are printed to."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    # Piped, a table keeps its full width instead of being cut to 80 columns.
+    # Keep a table's full width when piped, instead of truncating it to 80 columns.
     width = None if stream.isatty() else 160
     return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 
 @contextmanager
 def patience(what: str, after: float = 1.0) -> Iterator[None]:
-    """Says on the terminal, not in the output, what is going on, once it has taken a while."""
+    """Shows what is going on, on the terminal only, once it has taken a while."""
     if not sys.stderr.isatty():
         yield
         return

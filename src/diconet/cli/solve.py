@@ -1,4 +1,4 @@
-"""`diconet solve`: an answer to files of the user's own."""
+"""`diconet solve`: solves instances from files."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _PICTURES = (".png", ".svg", ".pdf", ".jpg")
 _TABLES = """files:
   tables   .csv, .tsv, .txt (with or without a header), .json, .jsonl, .geojson, .npy, .npz,
            and with pip install 'diconet[files]' .parquet and .xlsx; each may end in .gz
-  --out    the same and, but for .txt, your columns with the answer beside them;
-           .npy has the answer alone"""
+  --out    the same except .txt: your columns with the answer added;
+           .npy holds the answer alone"""
 
 
 def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the command."""
-    parser = add_command(commands, "solve", _solve, "answer files of your own")
+    parser = add_command(commands, "solve", _solve, "solve your own files")
     add_task(parser)
     parser.add_argument("files", metavar="FILE", nargs="+", help="see below; - for standard input")
-    parser.add_argument("--columns", help="which columns, by name or number from 1, such as x,y")
+    parser.add_argument("--columns", help="columns to use, by name or number from 1, such as x,y")
     parser.add_argument(
         "--decimal",
         type=one_of(",", "."),
-        help="the sign before decimals, where cells are like 1.234,5 or 1,234.5",
+        help="the decimal sign, if cells look like 1.234,5 or 1,234.5",
     )
     add_own_options(parser, "solve", known)
-    parser.add_argument("--seed", type=whole, help="draw trees at random; none: the likeliest")
+    parser.add_argument("--seed", type=whole, help="draw random trees (default: the likeliest)")
     add_shared(parser, "--model", "--device", "--json")
     parser.add_argument(
-        "--out", type=Path, help="write your rows with the answer beside them; - to print them"
+        "--out", type=Path, help="write your rows with the answer added; - to print them"
     )
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw it: .png, .svg, .pdf")
     cluster.add_options(parser)
@@ -62,7 +62,7 @@ def _solve(options: argparse.Namespace, _: list[str]) -> None:
     if cluster.is_wanted(options):
         cluster.solve(options, own | writes)
         return
-    # What is wrong with a file is said before torch is loaded.
+    # Report problems with a file before torch is loaded.
     asked = {**own, "columns": options.columns, "decimal": options.decimal}
     sources = [Source.of(file) for file in options.files]
     instances = Instances.joined([problem.read(source, asked) for source in sources])
@@ -95,7 +95,7 @@ def _give_hints(problem: Problem, instances: Instances, asked: Mapping[str, Any]
 
 
 def _check_outputs(options: argparse.Namespace, writes: Mapping[str, Path]) -> None:
-    """Refuses files that could not be written in the end."""
+    """Rejects output files that could not be written."""
     tables = {"--out": options.out, **{f"--{name}": path for name, path in writes.items()}}
     given = {name: path for name, path in tables.items() if path is not None}
     if options.plot:
@@ -110,5 +110,5 @@ def _check_outputs(options: argparse.Namespace, writes: Mapping[str, Path]) -> N
                 raise ValueError(f"{name} must be a file where --json prints; got -.")
             continue
         if ending_of(path) in (*ENDINGS, ".npy") and name != "--plot":
-            allowed = (path.suffix.lower(),)  # .gz may stand behind
+            allowed = (path.suffix.lower(),)  # .gz may follow
         check_output(path, name, allowed)

@@ -1,4 +1,4 @@
-"""Train, evaluate, diagnose, reproduce and ablate: what a researcher asks for."""
+"""The commands train, evaluate, diagnose, reproduce and ablate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from diconet.problems.problem import Problem, Record
 def add(commands: Any, known: Sequence[Problem]) -> None:
     """Adds the five commands."""
     _add_train(commands, known)
-    summary = "does the division pay? beside random, median and no division"
+    summary = "compare the division with random, median and no division"
     diagnose = add_command(commands, "diagnose", _diagnose, summary)
     add_task(diagnose)
     diagnose.add_argument("--size", type=count, default=50, help="items per input (default: 50)")
@@ -41,14 +41,14 @@ def add(commands: Any, known: Sequence[Problem]) -> None:
 
     reproduce = add_command(commands, "reproduce", _reproduce, "the paper's table beside ours")
     reproduce.add_argument("task", type=_with_table, metavar="TASK", help="a problem, or all")
-    reproduce.add_argument("--train", action="store_true", help="train anew first (hours)")
+    reproduce.add_argument("--train", action="store_true", help="retrain first (hours)")
     add_shared(reproduce, "--num-sets", "--seed", "--json")
     add_own_options(reproduce, "reproduce", known)
 
     summary = "no, random, hand-made and learned division at equal processor time"
     ablate = add_command(commands, "ablate", _ablate, summary)
     add_task(ablate)
-    ablate.add_argument("--seconds", type=number, help="processor time of each row per instance")
+    ablate.add_argument("--seconds", type=number, help="processor time per row and instance")
     add_shared(ablate, "--sizes", "--seed", "--json")
 
 
@@ -57,24 +57,22 @@ def _add_train(commands: Any, known: Sequence[Problem]) -> None:
     train = add_command(commands, "train", _train, summary, takes_more=True)
     add_task(train)
     train.add_argument("--preset", default="default", help="a preset (below), or a YAML file")
-    train.add_argument(
-        "--run", type=Path, help="folder of the run (default: runs/TASK_PRESET[_ROW])"
-    )
+    train.add_argument("--run", type=Path, help="run folder (default: runs/TASK_PRESET[_ROW])")
     add_shared(train, "--device")
     train.add_argument("--quiet", action="store_true", help="no progress bar")
-    train.add_argument("--settings", action="store_true", help="show all settings, and stop")
+    train.add_argument("--settings", action="store_true", help="show all settings and exit")
     presets = [f"  {one.name:9}{', '.join(one.presets)}" for one in known]
-    how = "Any setting can follow, such as --train.steps 500; --settings shows them all."
+    how = "Any setting can be overridden, such as --train.steps 500; --settings shows them all."
     train.epilog = "\n".join(["presets:", *presets, "", how])
 
 
 def _with_table(text: str) -> list[Problem]:
-    """Reads the name of a table, mostly that of its problem, or all of those."""
+    """Reads the name of a table, usually that of its problem, or "all"."""
     there = {one.table or one.name: one for one in problems() if one.has_table}
     if text == "all":
         return list(there.values())
     if text not in there:
-        problem(text)  # says so if there is no such problem
+        problem(text)  # raises if there is no such problem
         raise argparse.ArgumentTypeError(
             f"must be one of {', '.join([*there, 'all'])}; got {text!r}."
         )
@@ -97,17 +95,17 @@ def _train(options: argparse.Namespace, rest: list[str]) -> None:
     where = {} if options.device is None else {"device": options.device}
     try:
         recipe.train_model(settings, run, quiet=options.quiet, **where)
-        with patience("measuring what it reaches ..."):
+        with patience("measuring its figures ..."):
             note_origin(run / WEIGHTS, chosen, options.preset, rest, settings)
     except KeyboardInterrupt as stop:
-        kept = f"stopped; the run is in {run}, and the same command goes on from there"
-        text = str(stop).removesuffix(".") or (kept if run.exists() else "stopped; nothing is kept")
+        kept = f"stopped; the run is in {run}, and the same command resumes it"
+        text = str(stop).removesuffix(".") or (kept if run.exists() else "stopped; nothing saved")
         raise KeyboardInterrupt(f"{text}:\n  {options.typed}") from None
     print(f"weights: {run / WEIGHTS}")
 
 
 def _check_seeds(settings: Any) -> None:
-    """The seed of every stage of a training must be one that all generators take."""
+    """Checks that the seed of every training stage is valid for all generators."""
     for stage in fields(settings):
         try:
             seed(str(getattr(getattr(settings, stage.name), "seed", 0)))
@@ -116,7 +114,7 @@ def _check_seeds(settings: Any) -> None:
 
 
 def _run_name(options: argparse.Namespace, settings: Any) -> str:
-    """The task, the preset and, where the task has rows, the row."""
+    """The task, the preset and, if the task has rows, the row."""
     names = (options.task.name, Path(options.preset).stem, getattr(settings, "row", None))
     return "_".join(name for name in names if name is not None)
 

@@ -1,1 +1,1 @@
-"""Files of other programs, and numbers as people type them."""
+"""Reading and writing files, and parsing command-line values."""

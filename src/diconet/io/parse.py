@@ -1,4 +1,4 @@
-"""Options as people type them, checked as they are read."""
+"""Parsers for command-line values, with checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 _MOST = 10**9
-"""More than anyone can wait for, and still a number that all libraries take."""
+"""A limit beyond any feasible input, which all libraries still accept."""
 
 _SEEDS = range(2**63)
 
@@ -41,7 +41,7 @@ def whole(text: str) -> int:
 
 
 def number(text: str) -> int | float:
-    """Reads a number; whole ones of any size stay exact."""
+    """Reads a number; whole numbers of any size stay exact."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -56,7 +56,7 @@ def sizes(text: str) -> list[int]:
 
 
 def seed(text: str) -> int:
-    """Reads a seed that every generator takes."""
+    """Reads a seed that every generator accepts."""
     found = whole(text)
     if found not in _SEEDS:
         raise argparse.ArgumentTypeError(f"must be from 0 to 2^63 - 1; got {found}.")
@@ -64,8 +64,8 @@ def seed(text: str) -> int:
 
 
 def existing(text: str) -> Path:
-    """Reads the path of something that is there."""
+    """Reads the path of an existing file or folder."""
     path = Path(text)
     if not path.exists():
-        raise argparse.ArgumentTypeError(f"must be there; no {text}.")
+        raise argparse.ArgumentTypeError(f"must exist; there is no {text}.")
     return path

@@ -1,4 +1,4 @@
-"""Files as people have them, as tables: pandas and NumPy read, by the name or else the content."""
+"""Reads user files into tables with pandas and NumPy; the suffix or else the content decides."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from diconet.io.source import Source
 from diconet.io.tables import Table
 
 _BESIDE = ("context", "edges")
-"""Lists of a JSON object that are no columns: numbers of the set, and pairs of its items."""
+"""Lists in a JSON object that are not columns: features of the set, and pairs of its items."""
 
 _MARKS = "\t;|,"
 _OPAQUE = (".xls", ".ods", ".shp", ".gpkg", ".pdf", ".docx", ".zip", ".mat", ".h5", ".pkl")
 
 
 def read_tables(source: Source, decimal: str | None = None) -> list[Table]:
-    """The instances of a file: one, or several where it holds a list of them."""
+    """The instances in a file: one, or several if it holds a list of them."""
     if not source.data.strip():
         raise ValueError(f"FILE must hold numbers; {source.name} is empty.")
     if source.suffix in _OPAQUE:
@@ -51,7 +51,7 @@ def _guessed(source: Source) -> Callable[[Source, str | None], list[Table]]:
 
 def _from_csv(source: Source, decimal: str | None) -> list[Table]:
     rows = source.text.splitlines()
-    rows = ["" if row.lstrip().startswith("#") else row for row in rows]  # lines keep their numbers
+    rows = ["" if row.lstrip().startswith("#") else row for row in rows]  # keeps line numbers
     top = [row for row in rows[:1_000] if row.strip()][:5]
     if not top:
         raise ValueError(f"FILE must hold at least one row of numbers; {source.name} has none.")
@@ -71,7 +71,7 @@ def _from_csv(source: Source, decimal: str | None) -> list[Table]:
             f" {line}."
         ) from None
     lines = [number for number, row in enumerate(rows, start=1) if row.strip()]
-    if len(lines) != len(found):  # cells of several lines
+    if len(lines) != len(found):  # some cells span several lines
         lines = list(range(1, len(found) + 1))
     return [_headed(source.name, found, decimal, mark or " ", lines)]
 
@@ -87,7 +87,7 @@ def _from_xlsx(source: Source, decimal: str | None) -> list[Table]:
 def _headed(
     name: str, found: pd.DataFrame, decimal: str | None, mark: str, lines: Sequence[int]
 ) -> Table:
-    """A table whose first row holds the names, if none of its cells is a number; no empty rows."""
+    """A table without empty rows; its first row is the header if none of its cells is a number."""
     blank = np.array(
         [all(c is None or not str(c).strip() for c in row) for row in found.to_numpy()], dtype=bool
     )
@@ -104,7 +104,7 @@ def _headed(
 
 
 def _unique(names: Iterable[Any]) -> list[str]:
-    """Names as text, with a number behind those that were there before."""
+    """Names as text, with a number appended to repeated ones."""
     found: list[str] = []
     for name in map(str, names):
         number, new = 2, name
@@ -134,7 +134,7 @@ def _from_npz(source: Source, decimal: str | None) -> list[Table]:
 
 
 def _checked_array(name: str, array: Any) -> Any:
-    """An array of numbers or text of at most 3 dimensions; a single number as it is."""
+    """An array of numbers or text of at most 3 dimensions; a single number is kept."""
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufU":
         kind = getattr(array, "dtype", type(array).__name__)
         raise ValueError(f"FILE must be a NumPy array of numbers; {name} is of {kind}.")
@@ -154,7 +154,7 @@ def _from_parquet(source: Source, decimal: str | None) -> list[Table]:
 
 
 def _sound(source: Source, kind: str, read: Callable[..., Any], **how: Any) -> Any:
-    """What a reader of bytes makes of a file; junk makes such readers raise anything."""
+    """A reader's result with one-line errors; on junk, readers may raise anything."""
     try:
         return read(io.BytesIO(source.data), **how)
     except MissingExtraError:
@@ -165,11 +165,11 @@ def _sound(source: Source, kind: str, read: Callable[..., Any], **how: Any) -> A
 
 
 class MissingExtraError(ValueError):
-    """A package that is not installed."""
+    """A required package is not installed."""
 
 
 def needs(package: str, what: str, work: Callable[..., Any]) -> Callable[..., Any]:
-    """The same work, with one line in place of an ImportError."""
+    """The same function, with a one-line error in place of an ImportError."""
 
     def run(*given: Any, **how: Any) -> Any:
         try:
@@ -208,7 +208,7 @@ def _from_json_lines(source: Source, decimal: str | None) -> list[Table]:
 
 
 def _tables(name: str, content: Any) -> list[Table]:
-    """The instances that an array, a list, or an object of lists holds."""
+    """The instances in an array, a list, or an object of lists."""
     if isinstance(content, dict):
         return _of_object(name, content)
     if isinstance(content, np.ndarray) and content.ndim in (1, 2):
@@ -223,14 +223,14 @@ def _tables(name: str, content: Any) -> list[Table]:
 
 
 def _is_instance(content: Any) -> bool:
-    """Whether this is a table of its own: an object of lists, or a list of lists."""
+    """Whether this is a separate table: an object of lists, or a list of lists."""
     if isinstance(content, dict):
         return any(isinstance(value, list) for value in content.values())
     return isinstance(content, list) and bool(content) and isinstance(content[0], list | dict)
 
 
 def _of_object(name: str, content: Mapping[str, Any]) -> list[Table]:
-    """An object of columns, or of tables, with what else it says; or GeoJSON."""
+    """The tables of an object of columns or of tables, with its other values, or of GeoJSON."""
     if content.get("type") in ("FeatureCollection", "Feature"):
         return [_of_features(name, content)]
     lists = {
@@ -256,7 +256,7 @@ def _of_object(name: str, content: Mapping[str, Any]) -> list[Table]:
 
 
 def _plain_table(name: str, rows: Any) -> Table:
-    """Rows as lists, or as flat records with names; what is missing of a row is None."""
+    """A table from rows given as lists or as flat named records; missing values are None."""
     if isinstance(rows, list) and isinstance(rows[0], list):
         width = max(map(len, rows))
         rows = [[*row, *[None] * (width - len(row))] for row in rows]
@@ -267,7 +267,7 @@ def _plain_table(name: str, rows: Any) -> Table:
 
 
 def _kind(values: Any) -> Any:
-    """Lists stay objects, for pandas would round their longest whole numbers."""
+    """The dtype to use: lists stay objects, since pandas would round very large whole numbers."""
     return None if isinstance(values, np.ndarray) else object
 
 
@@ -285,8 +285,8 @@ def _of_features(name: str, content: Mapping[str, Any]) -> Table:
                 rows.append({**about, "lon": lon, "lat": lat})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
-                f"every feature must be a Point or MultiPoint with coordinates; {name} has another"
-                f" as number {number}: {error}."
+                f"every feature must be a Point or MultiPoint with coordinates; {name} has none"
+                f" in number {number}: {error}."
             ) from None
     if not rows:
         raise ValueError(f"FILE must hold at least one feature; {name} has none.")
@@ -310,14 +310,14 @@ _READERS: dict[str, Callable[[Source, str | None], list[Table]]] = {
 
 
 def edges_beside(tables: Sequence[Table], path: Path | None) -> list[np.ndarray | None]:
-    """The edges that come with tables, a row each: those within their file, or of another one."""
+    """The edges of each table, one per row: from its own file, or from another one."""
     found = [_edges_within(table) for table in tables]
     if path is None:
         return found
     if len(tables) > 1:
         raise ValueError(f"--edges must go with one instance; FILE holds {len(tables)}.")
     if found[0] is not None:
-        raise ValueError(f"--edges must not be given where {tables[0].name} holds edges; got both.")
+        raise ValueError(f"--edges must not be given if {tables[0].name} holds edges; got both.")
     edges = read_tables(Source.of(path))
     if len(edges) > 1:
         raise ValueError(f"--edges must be one table; {path} holds {len(edges)}.")

@@ -1,4 +1,4 @@
-"""A file of the user's own: its content, and what files and columns are called."""
+"""A user's file: its content, its format, and the names of files and columns."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PLANE = (("x", *LONGITUDE, "easting"), ("y", *LATITUDE, "northing"))
 ENDINGS = (
     *(".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".xlsx", ".npz"),
 )
-"""The endings of files that tables are written to, each of which may have .gz behind it."""
+"""The suffixes of files that tables can be written to; each may be followed by .gz."""
 
 
 def ending_of(path: Path) -> str:
-    """The ending that says the format: the one before .gz."""
+    """The suffix that gives the format: the one before .gz."""
     name = Path(path.stem) if path.suffix.lower() == ".gz" else path
     return name.suffix.lower()
 
@@ -30,7 +30,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True)
 class Source:
-    """A file's `name` (its kind follows from that) and content, unpacked if it was gzipped."""
+    """A file's `name` (which gives its kind) and content, decompressed if gzipped."""
 
     name: str
     data: bytes
@@ -52,12 +52,12 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """The ending of the name, in small letters."""
+        """The suffix of the name, in lower case."""
         return Path(self.name).suffix.lower()
 
     @property
     def text(self) -> str:
-        """The content as text: UTF-8, or what spreadsheets write in its place."""
+        """The content as text: UTF-8, or the encodings that spreadsheets use instead."""
         if self.data.startswith(_UTF_16):
             return self.data.decode("utf-16", errors="replace")
         if b"\0" in self.data:
@@ -74,4 +74,4 @@ def _unpacked(name: str, data: bytes) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"FILE must be a sound gzip file; {name}: {error}.") from None
+        raise ValueError(f"FILE must be a valid gzip file; {name}: {error}.") from None

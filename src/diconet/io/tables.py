@@ -1,4 +1,4 @@
-"""A table of the user's own, and which of its columns are meant."""
+"""A table from a user's file, and the choice of its columns."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pandas as pd
 
 _ROW_NUMBERS = ("", "id", "index", "row", "nr", "no", "unnamed: 0", "fid", "objectid")
 _LOOK = 100
-"""How many cells say whether a column is text."""
+"""The number of cells that decide whether a column is text."""
 
 _GROUPS = {",": " .'\u2019_\u00a0\u202f", ".": " ,'\u2019_\u00a0\u202f"}
-"""What may stand between thousands, by the decimal sign."""
+"""Possible thousands separators, by decimal sign."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows under `columns`, kept as they were read, so that answers can be written beside them.
+    """Rows under `columns`, kept as read, so that answers can be written beside them.
 
-    `named` says whether the file names its columns; else they are called column1, column2, ...
-    `extras` is what else an instance says of itself, such as its capacity, `decimal` the sign that
-    cells have before their decimals, and `mark` what stands between cells. `lines` are where the
-    rows stand in a text.
+    `named` says whether the file names its columns; otherwise they are column1, column2, ...
+    `extras` holds other values of an instance, such as its capacity, `decimal` is the decimal
+    sign, and `mark` the separator between cells. `lines` are the line numbers of the rows
+    in a text file.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Table:
         return list(self.frame.columns)
 
     def extra(self, name: str, given: Any) -> Any:
-        """A number that came as an option, or else stands in the file."""
+        """A value given as an option, or else in the file."""
         limit = self.extras.get(name) if given is None else given
         if limit is None:
             raise ValueError(
@@ -53,15 +53,15 @@ class Table:
             )
         return limit
 
-    # Which columns.
+    # Choosing columns.
 
     def role(self, names: Sequence[str]) -> str | None:
-        """The column that has one of these names, in whatever case."""
+        """The column with one of these names, ignoring case."""
         there = {column.strip().lower(): column for column in self.columns}
         return next((there[name] for name in names if name in there), None)
 
     def asked(self, columns: str) -> list[str]:
-        """Columns asked for by name or number from 1, such as "x,y"."""
+        """Columns selected by name or number from 1, such as "x,y"."""
         return [self._asked(name.strip()) for name in columns.split(",")]
 
     def _asked(self, name: str) -> str:
@@ -74,14 +74,14 @@ class Table:
         return column
 
     def numeric(self, count: int | None) -> list[str]:
-        """The columns of measurements, `count` of them, if it is clear which these are."""
+        """The columns of measurements, `count` of them, if they can be told apart."""
         kept = [c for c in self.columns if not self._is_text(c) and not self._counts_rows(c)]
         odd = [column for column in self.columns if column not in kept]
         if count is None and odd and kept:
             why = "holds text" if self._is_text(odd[0]) else "looks like row numbers"
             raise ValueError(
                 f"every column must be a measurement; in {self.name} {odd[0]!r} {why}:"
-                f" add --columns {self.typed(kept)} to leave it out."
+                f" use --columns {self.typed(kept)} to leave it out."
             )
         if count in (None, len(kept)):
             return kept or self.columns
@@ -89,14 +89,14 @@ class Table:
             return self.columns
         some = (kept if len(kept) > (count or 0) else self.columns)[:count]
         has = ", ".join(self.columns) if self.named else f"{len(self.columns)} without names"
-        hint = f": say which with --columns, such as --columns {self.typed(some)}"
+        hint = f": choose them with --columns, such as --columns {self.typed(some)}"
         raise ValueError(
             f"columns must be {count}; {self.name} has {has}"
             f"{hint if len(self.columns) > (count or 0) else ''}."
         )
 
     def typed(self, columns: Sequence[str]) -> str:
-        """Columns as one types them: by name where that is plain, or else by number."""
+        """Columns as a user would type them: by name if it is simple, or else by number."""
         plain = re.compile(r"(?!\d+$)[\w.-]+")
         numbers = {column: str(place) for place, column in enumerate(self.columns, start=1)}
         is_plain = self.named and all(plain.fullmatch(column) for column in columns)
@@ -110,7 +110,7 @@ class Table:
         return not any(self.is_number(cell) for cell in islice(cells, _LOOK))
 
     def _counts_rows(self, column: str) -> bool:
-        """Whether a column only numbers the rows: by its name, or by what it holds."""
+        """Whether a column only numbers the rows, judged by its name or its values."""
         if self.named:
             return column.strip().lower() in _ROW_NUMBERS
         if column != self.columns[0] or len(self.columns) < 3 or len(self.frame) < 3:
@@ -118,7 +118,7 @@ class Table:
         cells = [str(cell) for cell in self.frame[column]]
         return any(cells == [str(i + k) for i in range(len(cells))] for k in (0, 1))
 
-    # Their numbers.
+    # Reading numbers.
 
     def is_number(self, cell: Any) -> bool:
         """Whether a cell reads as a number."""
@@ -129,7 +129,7 @@ class Table:
         return True
 
     def numbers(self, column: str) -> list[Any]:
-        """The numbers of a column; whole ones stay exact, however large."""
+        """The numbers of a column; whole numbers of any size stay exact."""
         cells = self.frame[column]
         if cells.dtype.kind in "biuf":
             found: list[Any] = cells.tolist()
@@ -137,7 +137,7 @@ class Table:
         return [self._number(cell, row, column) for row, cell in enumerate(cells)]
 
     def points(self, columns: Sequence[str]) -> np.ndarray:
-        """The numbers of these columns, a row each."""
+        """The numbers of these columns, one row per item."""
         if not columns:
             return np.zeros((len(self.frame), 0))
         return np.column_stack([self._floats(column) for column in columns])
@@ -153,10 +153,10 @@ class Table:
                 f"every number must be in the range of float64; {self.name} has one beyond it."
             ) from None
         except (TypeError, ValueError):
-            return np.array(self.numbers(column), dtype=np.float64)  # which says what is wrong
+            return np.array(self.numbers(column), dtype=np.float64)  # raises a clear error
 
     def _plain(self, cell: Any) -> Any:
-        """A cell as Python reads numbers; None is no number, not even NaN."""
+        """A cell in Python's number format; None is not a number, not even NaN."""
         if cell is None or cell is pd.NA:
             raise TypeError("nothing there")
         if self.decimal is None or not isinstance(cell, str):
@@ -165,7 +165,7 @@ class Table:
 
     def _number(self, cell: Any, row: int, column: str) -> Any:
         if isinstance(cell, Number) and not isinstance(cell, bool):
-            return cell  # of whatever kind, a decimal too
+            return cell  # any numeric type, including decimals
         for kind in (int, float):
             try:
                 return kind(self._plain(cell))
@@ -180,15 +180,15 @@ class Table:
         )
 
     def _hint(self, cell: Any) -> str:
-        """What to type for a cell that is none of ours."""
+        """What to type if a cell looks like a number in another format."""
         if self.decimal is None and (sign := _decimal_sign(str(cell).strip(), self.mark)):
-            return f": add --decimal {sign} if that is 1.234,5 or 1,234.5 for 1234.5"
+            return f": use --decimal {sign} if that is 1.234,5 or 1,234.5 for 1234.5"
         return ""
 
 
 def _decimal_sign(cell: str, mark: str) -> str | None:
-    """The sign before the decimals of a number as people write it; None if it is none."""
-    signs = (".", ",") if mark == "," else (",", ".")  # a comma between cells is not a decimal one
+    """The decimal sign of a number as people write it; None if it is not a number."""
+    signs = (".", ",") if mark == "," else (",", ".")  # a comma between cells is not a decimal sign
     for sign in signs:
         group = "," if sign == "." else "."
         pattern = rf"[+-]?(\d+|\d{{1,3}}([ '\u2019{group}]\d{{3}})+)(\{sign}\d*)?"
@@ -198,7 +198,7 @@ def _decimal_sign(cell: str, mark: str) -> str | None:
 
 
 def stem(name: str) -> str:
-    """The name of a file without its ending; the name of an instance within it is kept."""
+    """The name of a file without its suffix, keeping the name of an instance within it."""
     found = re.fullmatch(r"(.*?)(?:\.\w+)?(\[[^\[\]]*\])?", name, flags=re.DOTALL)
     assert found is not None
     return found[1] + (found[2] or "")

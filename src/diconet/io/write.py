@@ -1,4 +1,4 @@
-"""Answers beside the user's rows, in the format of the file's ending."""
+"""Writes answers beside the user's rows, in the format given by the file's suffix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from diconet.io.tables import Table
 
 
 def table_bytes(frame: pd.DataFrame, ending: str, like: Table | None = None) -> bytes:
-    """A table in the format of an ending; `like` is the one that its rows come from."""
+    """A table in the format of a suffix; `like` is the table that its rows come from."""
     if ending in (".csv", ".tsv", ""):
         mark = "\t" if ending == ".tsv" else like.mark if like is not None else ","
         text: str = frame.to_csv(index=False, sep=mark, lineterminator="\n")
@@ -41,12 +41,12 @@ def table_bytes(frame: pd.DataFrame, ending: str, like: Table | None = None) -> 
 
 
 def squeezed(path: Path, content: bytes) -> bytes:
-    """The content as a file of that name holds it: packed where it ends in .gz."""
+    """The content for a file of that name: compressed if it ends in .gz."""
     return gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content
 
 
 def typed(frame: pd.DataFrame, like: Table | None) -> pd.DataFrame:
-    """Columns of numbers that were read as text, as numbers."""
+    """The table with numeric columns that were read as text converted to numbers."""
     found = frame.copy()
     for column in frame.columns:
         if frame[column].dtype.kind in "biufM":
@@ -62,7 +62,7 @@ def typed(frame: pd.DataFrame, like: Table | None) -> pd.DataFrame:
 
 
 def _records(frame: pd.DataFrame) -> list[str]:
-    """The rows as JSON objects, with null for what is missing or no number."""
+    """The rows as JSON objects, with null for what is missing or not a number."""
     plain = frame.astype(object).where(frame.notna(), None)
     names = list(frame.columns)
     return [
@@ -78,13 +78,13 @@ def _plain(value: Any) -> Any:
 
 
 def _geojson(frame: pd.DataFrame) -> bytes:
-    """Points with all other columns as properties."""
+    """GeoJSON points with all other columns as properties."""
     names = Table("", frame)
     pairs = [(names.role(LONGITUDE), names.role(LATITUDE)), (names.role(["x"]), names.role(["y"]))]
     lon, lat = next((pair for pair in pairs if None not in pair), (None, None))
     if lon is None:
         raise ValueError(
-            "--out must not be .geojson where no columns are called lon and lat, or x and y;"
+            "--out must not be .geojson unless columns are called lon and lat, or x and y;"
             f" there are {', '.join(map(str, frame.columns))}."
         )
     rows = [json.loads(row) for row in _records(frame)]
@@ -100,7 +100,7 @@ def _geojson(frame: pd.DataFrame) -> bytes:
 
 
 def _arrays(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """An array per column; missing whole numbers make it one of NaN, text stays text."""
+    """An array per column; missing whole numbers become NaN, text stays text."""
     found = {}
     for column in frame.columns:
         cells = frame[column]
@@ -120,7 +120,7 @@ def _buffered(write: Callable[[io.BytesIO], object]) -> bytes:
 
 
 def together(names: Sequence[str], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """One table of all instances, which a first column names if there are several."""
+    """One table of all instances, with a first column of names if there are several."""
     if len(frames) == 1:
         return frames[0]
     both = pd.concat(frames, keys=range(len(frames)))

@@ -1,4 +1,4 @@
-"""What each step of a run trains on, a function of the seed and the step's number alone."""
+"""The inputs of each training step, a function of the seed and the step number alone."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from diconet.learn.config import TrainConfig
 from diconet.learn.processes import Group
 
 _AHEAD = 2
-"""How many batches are made while one is in use."""
+"""How many batches are prepared ahead."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The inputs of one step: sets, the oracle's answers to them, and the seeds of their trees.
+    """The inputs of one step: sets, the oracle's answers, and the seeds of their trees.
 
-    `share` is how much of the run lies behind, from 0 to 1.
+    `share` is the share of the run already done, from 0 to 1.
     """
 
     sets: SetBatch
@@ -37,14 +37,14 @@ class Batch:
     share: float = 0.0
 
     def to(self, device: torch.device) -> Batch:
-        """The batch on another device; a target that has no `to` stays where it is."""
+        """The batch on another device; a target without a `to` stays where it is."""
         return on_device(self, device)
 
 
 def batch_at(
     step: int, task: Task, oracle: Oracle | None, config: TrainConfig, group: Group | None = None
 ) -> Batch:
-    """What step number `step` trains on; each process of a group gets its own part."""
+    """The batch of step number `step`; each process of a group gets its own part."""
     group = group or Group()
     rng = step_generator(config.seed, step)
     low, high = config.min_size, config.max_size + 1
@@ -62,10 +62,10 @@ def batch_at(
 def batches(
     start: int, task: Task, oracle: Oracle | None, config: TrainConfig, group: Group | None = None
 ) -> Generator[Batch, None, None]:
-    """The batches of a run from a step on; the next ones are made while this one is in use.
+    """The batches of a run from step `start` on; the next ones are made while one is in use.
 
-    They are made on the CPU, in a thread of their own, and moved where they are used. By the clock,
-    a run has no last step.
+    They are made on the CPU, in a separate thread, and moved to where they are used. With a time
+    limit, a run has no last step.
     """
     pool = ThreadPoolExecutor(1)
     ahead: deque[Future[Batch]] = deque()

@@ -1,4 +1,4 @@
-"""The settings of a training run, and how far it has come by them."""
+"""The settings of a training run, and its budget of steps or seconds."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a network is trained. With the defaults, a new task learns in a minute or two.
+    """The settings of a training run. With the defaults, a new task learns in a minute or two.
 
-    The paper's own values are those of the presets named after it.
+    The paper's own values are in the presets named after it.
 
     Attributes:
-        steps: How many updates to make.
-        seconds: Train for this long instead of for `steps`. What a step does is still a function
-            of the seed, but how many there are depends on the machine.
+        steps: The number of updates.
+        seconds: Train for this long instead of for `steps`. Each step is still a function of the
+            seed, but their number depends on the machine.
         batch_size: Inputs per step, all of one size.
-        tree_samples: Random trees per input; the others are the baseline of each.
-        min_size: The smallest size of inputs; each step draws one.
-        max_size: The largest size of inputs.
+        tree_samples: Random trees per input; each has the mean of the others as its baseline.
+        min_size: The smallest input size; each step draws one.
+        max_size: The largest input size.
         split_lr: Learning rate of the split.
         merge_lr: Learning rate of the merge.
         split_optimiser: Optimiser of the split.
         merge_optimiser: Optimiser of the merge.
-        schedule: Rates fall along a cosine to zero ("cosine"), geometrically to `final_rate` of
-            what they were ("geometric"), or as 1 / k in epoch k of `epoch_steps` steps ("epoch").
-        warmup: Steps over which the rates rise at first; not for "epoch".
+        schedule: Learning rates decay along a cosine to zero ("cosine"), geometrically to
+            `final_rate` of their start ("geometric"), or as 1 / k in epoch k ("epoch").
+        warmup: Steps over which the rates rise at the start; not for "epoch".
         epoch_steps: Steps per epoch.
-        final_rate: What "geometric" falls to.
-        split_clip: Largest norm of the split's gradient.
-        merge_clip: Largest norm of the merge's gradient.
-        normalise_advantage: Divide the advantage by its spread over the batch, so that the scale of
-            a reward does not matter.
+        final_rate: The final factor of "geometric".
+        split_clip: Maximum norm of the split's gradient.
+        merge_clip: Maximum norm of the merge's gradient.
+        normalise_advantage: Divide the advantage by its standard deviation over the batch, so that
+            the scale of a reward does not matter.
         regulariser: Weight of the variance of split probabilities (eq. 18), which balances trees.
-        policy_weight: Weight of the policy gradient beside likelihood and regulariser.
-        policy_from: From which share of the run on the split learns: a merge that cannot merge yet
-            teaches the split not to split.
-        seed: Everything random in a run follows from it.
-        log_every: Steps between two lines of metrics.
-        evaluate_every: Steps between two evaluations.
-        checkpoint_every: Steps between two checkpoints.
+        policy_weight: Weight of the policy gradient relative to likelihood and regulariser.
+        policy_from: The share of the run after which the split learns: a merge that cannot merge
+            yet teaches the split not to split.
+        seed: Determines everything random in a run.
+        log_every: Steps between lines of metrics.
+        evaluate_every: Steps between evaluations.
+        checkpoint_every: Steps between checkpoints.
     """
 
     steps: int = 1_000
@@ -108,7 +108,7 @@ class TrainConfig:
             )
 
     def rate(self, step: int, share: float | None = None) -> float:
-        """The factor on the learning rates at a step, with that share of the run behind it."""
+        """The factor on the learning rates at a step, given the share of the run already done."""
         if self.schedule == "epoch":
             return 1 / (1 + step // self.epoch_steps)
         share = step / self.steps if share is None else share
@@ -119,16 +119,16 @@ class TrainConfig:
 
 
 def check_least(settings: Any, least: int, *names: str) -> None:
-    """Settings of these names must be at least that large."""
+    """Checks that the settings with these names are at least `least`."""
     for name in names:
         if getattr(settings, name) < least:
             raise ValueError(f"{name} must be at least {least}; got {getattr(settings, name)}.")
 
 
 class Budget:
-    """What a run may use up, steps or seconds, and how much of it lies behind.
+    """The budget of a run, in steps or seconds, and how much of it is spent.
 
-    Seconds count over all parts of a run that was cut off and resumed.
+    Seconds add up over all parts of an interrupted and resumed run.
     """
 
     def __init__(self, config: TrainConfig, spent: float) -> None:
@@ -142,15 +142,15 @@ class Budget:
 
     @property
     def total(self) -> float:
-        """What there is to use up, in steps or in seconds."""
+        """The whole budget, in steps or in seconds."""
         return self._config.steps if self._config.seconds is None else self._config.seconds
 
     def used(self, done: int) -> float:
-        """What is used up after `done` steps, in steps or in seconds."""
+        """The budget spent after `done` steps, in steps or in seconds."""
         return done if self._config.seconds is None else min(self.seconds, self.total)
 
     def share(self, done: int) -> float:
-        """The share of the run that lies behind after a number of steps, from 0 to 1."""
+        """The share of the run done after a number of steps, from 0 to 1."""
         return min(1.0, self.used(done) / self.total)
 
     def is_spent(self, done: int) -> bool:

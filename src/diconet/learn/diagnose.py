@@ -1,4 +1,4 @@
-"""Does the division pay? A network beside random, median and no division on fresh inputs."""
+"""`diagnose`: compares a network's division with random, median and no division."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from diconet.core.weights import parameters_of
 from diconet.learn.signs import complaints, one_sided, read_signs
 
 _TIE = 2.0
-"""Standard errors that a difference must have to count."""
+"""Standard errors beyond which a difference counts."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """The mean score of one way to divide, and how far it lies from the learned one's."""
+    """The mean score of one way to divide, and its difference from the learned one's."""
 
     division: str
     score: float
@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """What `diagnose` found: a row for each way to divide, and advice, a line each.
+    """The result of `diagnose`: one row per way to divide, and lines of advice.
 
     `behind` is how much lower a row scores than the learned division on the same inputs, with its
     standard error.
@@ -50,7 +50,7 @@ class Report:
     set_size: int
 
     def records(self) -> list[dict[str, Any]]:
-        """A flat record for each row, as tables and JSON take them."""
+        """One flat record per row, for tables and JSON."""
         return [vars(row).copy() for row in self.rows]
 
     def __repr__(self) -> str:
@@ -70,16 +70,16 @@ def diagnose(
 ) -> Report:
     """Compares the learned division with random, median and no division on fresh inputs.
 
-    All of them are merged by the network's own merge and scored by the task's reward. `untrained`
-    draws answers from the same network with new weights: that is what chance earns. The inputs are
-    test inputs, which no training has seen.
+    All use the network's own merge and are scored by the task's reward. `untrained` draws answers
+    from the same network with new weights, which is what chance earns. The inputs are test inputs,
+    which no training has seen.
 
     Args:
         model: The network, trained or not.
-        task: What it is for.
+        task: The task that it solves.
         set_size: Items per input.
-        num_sets: How many inputs.
-        seed: Another one gives other inputs.
+        num_sets: The number of inputs.
+        seed: Determines the inputs.
 
     Example:
         >>> print(diagnose(model, task))  # doctest: +SKIP
@@ -110,9 +110,9 @@ def diagnose(
 def other_divisions(
     model: DiCoNet, task: Task, sets: SetBatch, seeds: Int[Tensor, "sets"]
 ) -> dict[str, Float[Tensor, "sets"]]:
-    """What a network's merge earns with other divisions than the likeliest, by their names.
+    """The rewards of a network's merge with divisions other than the likeliest, by name.
 
-    No division is left out where the task cannot reward a tree without cuts.
+    "none" is omitted if the task cannot reward a tree without cuts.
     """
     scores = {}
     for name, other, drawn in _others(model):
@@ -126,7 +126,7 @@ def other_divisions(
 
 
 def _others(model: DiCoNet) -> Iterator[tuple[str, DiCoNet, bool]]:
-    """The same network with other divisions, and whether these are drawn."""
+    """The same network with other divisions, and whether these are random."""
     yield "learned, drawn", model, True
     yield "random", with_division(model, "random"), True
     yield "median", DiCoNet(_MedianSplit(), model.merge, model.growth), False
@@ -134,14 +134,14 @@ def _others(model: DiCoNet) -> Iterator[tuple[str, DiCoNet, bool]]:
 
 
 def with_division(model: DiCoNet, division: Literal["random", "none"]) -> DiCoNet:
-    """The same merge on trees that a coin per item divides, or on sets as they are."""
+    """The same merge on trees divided by a coin flip per item, or on undivided sets."""
     if division == "none":
         return DiCoNet(model.split, model.merge, Growth(depth=0))
     return DiCoNet(RandomSplit(), model.merge, model.growth)
 
 
 def untrained(model: DiCoNet) -> DiCoNet | None:
-    """The same network with new weights; nothing if it has weights that cannot be drawn anew."""
+    """The same network with new weights; None if some weights cannot be reinitialised."""
     fresh = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -155,7 +155,7 @@ def untrained(model: DiCoNet) -> DiCoNet | None:
 
 
 class _MedianSplit(nn.Module):
-    """Equal halves along the feature in which a set spreads most."""
+    """Equal halves along the feature with the largest spread in a set."""
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         centred = sets.items - sets.mean(sets.items)[sets.owner]
@@ -171,13 +171,13 @@ def _row(name: str, score: Float[Tensor, "sets"], learned: Float[Tensor, "sets"]
 
 
 def _no_better(rows: tuple[Row, ...]) -> Iterator[str]:
-    """Divisions that take no learning and do as well as the learned one."""
+    """Advice if divisions without learning do as well as the learned one."""
     plain = [row for row in rows if row.division in ("random", "median", "none")]
     rivals = [row for row in plain if not row.behind > _TIE * row.error]
     if rivals:
         names = " and ".join(row.division for row in rivals)
         yield (
             f"{names} division does as well as the learned one: the division does not pay yet."
-            " Try more steps, more tree_samples, or a wider split; if it stays so, the task may"
+            " Try more steps, more tree_samples, or a wider split; if nothing changes, the task may"
             " not need a division."
         )

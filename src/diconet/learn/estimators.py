@@ -6,11 +6,11 @@
 | `paper_loss` | any reward | REINFORCE over the trees of each input (eq. 14) |
 | `tree_loss` | a reward of leaves | REINFORCE; rewards relative to their mean |
 | `branch_loss` | a sum over leaves | the same over trees that share their upper cuts |
-| `node_loss` | a sum over leaves | REINFORCE at single nodes, each a root of its own |
+| `node_loss` | a sum over leaves | REINFORCE at single nodes, each as a separate root |
 | `label_loss` | `label_reward` | REINFORCE for a network that labels all items at once |
 
-A loss of your own is any function of this form: it takes the network, the task, a batch and the
-settings, and returns the value to minimise and numbers for the log, `score` among them.
+You can pass any function of this form: it takes the network, the task, a batch and the settings,
+and returns the value to minimise and numbers for the log, including `score`.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from diconet.learn.config import TrainConfig
 from diconet.learn.processes import mean_over_processes
 
 _ROUNDING = 1e-5
-"""Relative differences of scores that may come from rounding alone."""
+"""Relative differences of scores up to which they may be rounding errors."""
 
 
 def group_mean(score: Float[Tensor, "samples"], group: int) -> Float[Tensor, "samples"]:
-    """The mean score of the samples of the same input, for each of them."""
+    """For each sample, the mean score of all samples of the same input."""
     return score.reshape(-1, group).mean(1).repeat_interleave(group)
 
 
 def advantage(score: Float[Tensor, "samples"], group: int) -> Float[Tensor, "samples"]:
-    """Score less the mean score of the *other* samples of the same input (leave one out).
+    """Score minus the mean score of the *other* samples of the same input (leave one out).
 
-    `group` samples of one input stand in a row. With a single sample there is no baseline. With
+    The `group` samples of an input are adjacent. With a single sample there is no baseline. With
     the mean over all samples, as in the paper, it would be smaller by the factor 1 - 1/group.
     """
     if group == 1:
@@ -62,16 +62,16 @@ def advantage(score: Float[Tensor, "samples"], group: int) -> Float[Tensor, "sam
 
 
 def relative(score: Float[Tensor, "samples"], group: int) -> Float[Tensor, "samples"]:
-    """Scores in units of their mean over an input's samples, so that all scales count alike."""
+    """Scores divided by their mean over an input's samples, so that scale does not matter."""
     return score / group_mean(score, group).abs().clamp(min=1e-30)
 
 
 def normalised(
     gain: Float[Tensor, "samples"], score: Float[Tensor, "samples"]
 ) -> Float[Tensor, "samples"]:
-    """Advantages in units of their spread over the batch, that of all processes together.
+    """Advantages divided by their standard deviation over the batch, across all processes.
 
-    Differences that are next to nothing beside the scores themselves are rounding, and stay small.
+    Differences that are tiny relative to the scores are rounding errors, and stay small.
     """
     square, size = mean_over_processes(torch.stack([gain.square().mean(), score.abs().mean()]))
     return gain / torch.maximum(square.sqrt(), _ROUNDING * size).clamp(min=1e-30)
@@ -86,17 +86,17 @@ def policy_gradient(
 ) -> Float[Tensor, ""]:
     """A loss whose gradient is that of minus the expected score (REINFORCE, eq. 13).
 
-    With `normalise`, the same up to a factor that makes all scales of the score alike.
+    With `normalise`, it is divided by the spread of the score, so that its scale does not matter.
     """
     gain = advantage(score.detach(), group)
     return -((normalised(gain, score.detach()) if normalise else gain) * log_prob).mean()
 
 
 def split_variance(tree: PartitionTree) -> Float[Tensor, ""]:
-    """Variance of an item's probability within its node (eq. split_reg), mean over nodes.
+    """Variance of an item's split probability within its node (eq. split_reg), mean over nodes.
 
-    It is largest where each half of a node is sure of its side, so maximising it balances the tree.
-    Trees count alike, however many nodes they have, so that parts of a batch add up to the whole.
+    It is largest if half of a node's items are sure of each side, so maximising it balances the
+    tree. Trees have equal weight, whatever their number of nodes, so that parts of a batch add up.
     """
     total = tree.roots.items.new_zeros(len(tree.roots))
     nodes = torch.zeros_like(total)
@@ -113,7 +113,7 @@ def split_variance(tree: PartitionTree) -> Float[Tensor, ""]:
 
 
 Loss = Callable[[DiCoNet, Task, Batch, TrainConfig], tuple[Tensor, dict[str, float]]]
-"""Gives what a step minimises, and numbers for the log."""
+"""Returns the value that a step minimises, and numbers for the log."""
 
 
 def paper_loss(
@@ -121,8 +121,8 @@ def paper_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """The paper's loss (section 5), the default.
 
-    With targets, the merge maximises their likelihood over random trees (eq. 12), and the split
-    the same by policy gradient (eq. 13). Without, the split maximises the task's reward (eq. 14).
+    With targets, the merge maximises their likelihood over random trees (eq. 12), and so does the
+    split, by policy gradient (eq. 13). Without, the split maximises the task's reward (eq. 14).
     """
     samples = config.tree_samples
     sets = batch.sets.repeat(samples)
@@ -151,18 +151,18 @@ def per_item(tree: PartitionTree) -> Float[Tensor, "sets"]:
 
 
 def _parts(loss: Tensor, score: Tensor) -> dict[str, float]:
-    """What every loss logs."""
+    """The numbers that every loss logs."""
     return {"loss": number(loss), "score": number(score.mean())}
 
 
 def tree_loss(
     model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
 ) -> tuple[Tensor, dict[str, float]]:
-    """REINFORCE over whole trees, as the paper has it: one reward for all coins of a tree.
+    """REINFORCE over whole trees, as in the paper: one reward for all coin flips of a tree.
 
-    As `paper_loss` without targets, but for two things: rewards are relative to their mean over an
-    input's trees, so that inputs of any scale count alike, and the first cut of an input's trees
-    comes from one look at it.
+    It differs from `paper_loss` without targets in two ways: rewards are relative to their mean
+    over an input's trees, so that inputs of any scale count alike, and one forward pass per input
+    gives the first cut of all its trees.
     """
     samples = config.tree_samples
     tree = grow(model.split, batch.sets, model.growth, batch.seeds, copies=samples)
@@ -183,12 +183,13 @@ def branch_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """REINFORCE over whole trees of a fixed depth that share their upper cuts.
 
-    To draw a cut costs next to nothing beside the look at a node that tells its chances, so every
-    look is drawn from several times: `tree_samples` cuts of the root, `last` of each node above the
-    leaves, `between` of those between, and every combination of them is a tree. A cut is compared
-    with the others of its node, each by the mean reward of the trees it is part of. What the
-    other nodes earn is then the same on both sides and cancels, so for a reward that adds up over
-    leaves only those below the node are summed. Relative to the mean reward, as in `tree_loss`.
+    Drawing a cut is cheap compared with the forward pass that gives its probabilities, so each
+    forward pass yields several cuts: `tree_samples` of the root, `last` of each node above the
+    leaves, `between` of the nodes in between; every combination of them is a tree. A cut is
+    compared with the others of its node, by the mean reward of the trees that contain it. The
+    reward of other nodes is the same for all of these and cancels, so for a reward that adds up
+    over leaves only those below the node are summed. Rewards are relative to their mean, as in
+    `tree_loss`.
     """
     depth = model.growth.depth
     if not depth:
@@ -211,7 +212,7 @@ def branch_loss(
 def _branches(
     split: nn.Module, batch: Batch, times: Sequence[int]
 ) -> tuple[SetBatch, list[Float[Tensor, "_"]]]:
-    """The leaves of all trees, and the log-probabilities of the cuts drawn at every level."""
+    """The leaves of all trees, and the log-probabilities of the cuts at every level."""
     nodes, seeds, log_probs = batch.sets, batch.seeds, []
     for level, draws in enumerate(times):
         if level > 0:
@@ -225,12 +226,12 @@ def _branches(
 
 
 def _counted(times: int, seeds: Int[Tensor, "nodes"]) -> Int[Tensor, "draws"]:
-    """0 to times - 1, once for each node."""
+    """0 to times - 1, repeated for each node."""
     return torch.arange(times, device=seeds.device).repeat(len(seeds))
 
 
 def _many_cuts(split: nn.Module, nodes: SetBatch, seeds: Int[Tensor, "draws"]) -> Cut:
-    """Several cuts of every node, from one look at it where the split can do that."""
+    """Several cuts of every node, from one forward pass if the split supports it."""
     if isinstance(split, ManyCuts):
         return split.many(nodes, seeds)
     return cast(Cut, split(nodes.repeat(len(seeds) // len(nodes)), seeds))
@@ -253,12 +254,12 @@ def label_loss(
 def node_loss(
     model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
 ) -> tuple[Tensor, dict[str, float]]:
-    """Policy gradient at one node of every input, in the order of cost it is there to lower.
+    """Policy gradient at one node of every input.
 
-    For each input, a node at a random level of its likeliest tree. The return is relative to the
-    mean over the node's samples, so small nodes count as much as large ones. A node that ends in
-    two leaves is not sampled if the task knows the reward of every cut (`cut_reward`): then the
-    expectation is exact.
+    Each input contributes one node at a random level of its likeliest tree. The return is relative
+    to the mean over the node's samples, so small nodes count as much as large ones. A node that
+    ends in two leaves is not sampled if the task gives the reward of every cut (`cut_reward`): then
+    the expectation is exact.
     """
     with torch.no_grad():
         tree = model(batch.sets).tree
@@ -279,7 +280,7 @@ def node_loss(
 
 
 def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor]:
-    """One inner node of every example, by chance; and whether all its children are leaves."""
+    """A random inner node of every example, and whether all its children are leaves."""
     parts, example, last = [], [], []
     for level, below in zip(tree.levels[:-1], tree.levels[1:], strict=True):
         parts.append(level.sets.take(level.inner))
@@ -294,14 +295,14 @@ def _one_node_each(tree: PartitionTree, seeds: Tensor) -> tuple[SetBatch, Tensor
 
 
 def _sampled(model: DiCoNet, task: Task, nodes: SetBatch, seeds: Tensor) -> Float[Tensor, "nodes"]:
-    """The policy gradient's loss of every node, over its samples."""
+    """The policy-gradient loss of every node, over its samples."""
     samples = len(seeds) // len(nodes)
     cut = _many_cuts(model.split, nodes, seeds)
     copies = nodes.repeat(samples)
     with torch.no_grad():
         sides = children(copies, cut).as_roots()
         closed = None if cut.closed is None else cut.closed.flatten()
-        below = grow(model.split, sides, model.growth, closed=closed)  # a closed side stays whole
+        below = grow(model.split, sides, model.growth, closed=closed)  # a closed side is not cut
         cost = -task.reward(sides, below).reshape(-1, 2).sum(1)
         gain = advantage(relative(-cost, samples), samples)
     return (-gain * cut.log_prob).reshape(-1, samples).mean(1)

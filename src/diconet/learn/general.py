@@ -1,4 +1,4 @@
-"""The loss for anyone's task: reward or likelihood, whatever kind of answer the network gives."""
+"""The loss for user tasks: reward or likelihood, for any kind of answer."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from diconet.learn.config import TrainConfig
 from diconet.learn.estimators import advantage, branch_loss, normalised, split_variance
 
 _GROWN = 0.4
-"""Trees are as deep as they will get from this share of a run on, at the latest."""
+"""The share of a run after which trees have their full depth."""
 
 _MANY_EDGES = 8
-"""From this many edges per item on, edges are what a step costs."""
+"""The number of edges per item above which edges dominate the cost of a step."""
 
 _SURPRISE, _SURPRISED = 0.1, 0.5
-"""The worth of a nat of surprise at first, in spreads of the reward; until which share of a run."""
+"""The initial bonus per nat of surprise, in spreads of the reward; the share of a run it lasts."""
 
 
 def surprise_weight(share: float) -> float:
-    """How much an unlikely answer is worth at a share of a run, beside its reward."""
+    """The bonus for an unlikely answer, relative to its reward, at a share of a run."""
     return _SURPRISE * max(0.0, 1 - share / _SURPRISED)
 
 
 def is_general(model: DiCoNet) -> bool:
-    """Whether the network is one of `network_for`, whose split says so."""
+    """Whether the network comes from `network_for`, as its split says."""
     return bool(getattr(model.split, "general", False))
 
 
 def usual_config(model: DiCoNet, task: Task) -> TrainConfig:
-    """The default settings; fewer inputs per step where each has many edges or cuts below cuts."""
+    """The default settings; fewer inputs per step if each has many edges or nested cuts."""
     if not is_general(model):
         return TrainConfig()
     size = (TrainConfig.min_size + TrainConfig.max_size) // 2
@@ -52,15 +52,15 @@ def usual_config(model: DiCoNet, task: Task) -> TrainConfig:
 
 
 def own_oracle(model: DiCoNet, task: Any) -> Oracle | None:
-    """The task's own oracle, where it has one and a merge can learn from it."""
+    """The task's own oracle, if it has one and a merge can learn from it."""
     return getattr(task, "oracle", None) if parameters_of(model.merge) else None
 
 
 def grown_so_far(growth: Growth, share: float) -> Growth:
-    """How deep trees are at a share of a run: one cut at first, then one more at a time.
+    """The depth of trees at a share of a run: one cut at first, then one more at a time.
 
-    A first cut that is good by itself is a start for the next ones; all cuts at once share one
-    reward among too many draws.
+    A first cut that is good by itself is a start for the next ones; learning all cuts at once
+    shares one reward among too many draws.
     """
     if growth.depth is None or growth.depth < 2:
         return growth
@@ -69,12 +69,12 @@ def grown_so_far(growth: Growth, share: float) -> Growth:
 
 
 def trees_per_input(batch: Batch, config: TrainConfig) -> int:
-    """With a target, two trees tell what a cut is worth: only the split's draws are compared."""
+    """The number of trees per input: with a target, two suffice to compare the split's draws."""
     return min(config.tree_samples, 2) if batch.target is not None else config.tree_samples
 
 
 def drawn(model: DiCoNet, batch: Batch, config: TrainConfig) -> Outcome:
-    """`tree_samples` trees per input, and what the merge makes of them."""
+    """`tree_samples` trees per input, and the merge's answers."""
     samples = trees_per_input(batch, config)
     seeds = batch.seeds.reshape(len(batch.sets), -1)[:, :samples].flatten()
     growth = grown_so_far(model.growth, batch.share)
@@ -88,13 +88,13 @@ def drawn(model: DiCoNet, batch: Batch, config: TrainConfig) -> Outcome:
 def general_loss(
     model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
 ) -> tuple[Tensor, dict[str, float]]:
-    """Likelihood of the target where there is one, and the policy gradient of every draw made.
+    """Likelihood of the target, if there is one, and the policy gradient of every draw.
 
-    Without a target, the draws of split and merge together earn the task's reward. With one, the
-    merge learns from the likelihood, and the split's draws earn it.
+    Without a target, the reward scores the draws of split and merge together. With one, the
+    merge maximises its likelihood, which also scores the split's draws.
 
-    Deep trees begin with one cut and grow as the run goes on. Where a task says that its reward is
-    `additive`, the sum of what the leaves earn by themselves, cuts get their credit node by node.
+    Deep trees begin with one cut and grow during the run. If a task's reward is `additive`, the sum
+    of what the leaves earn by themselves, cuts get credit node by node.
     """
     if getattr(task, "additive", False) and model.merge is None and (model.growth.depth or 0) > 1:
         return branch_loss(model, task, batch, config)
@@ -114,8 +114,8 @@ def general_loss(
         gain = advantage(score.detach(), samples)
         gain = normalised(gain, score.detach()) if normalise else gain
         if outcome.log_prob is None:
-            # at first, an answer is worth a little more the less likely it was: to take all or
-            # nothing is often better than chance, and a network that is sure of it stays there
+            # Early on, unlikely answers get a small bonus: taking all items or none often beats
+            # chance, and a network that is sure of it would never leave it.
             surprise = advantage(-log_prob.detach(), samples)
             gain = gain + surprise_weight(batch.share) * surprise
         per_item = gain * log_prob / roots.sizes.clamp(min=1)
@@ -129,14 +129,14 @@ def general_loss(
 def best_of(
     model: DiCoNet, task: Task, sets: SetBatch, draws: int = 8, *, seed: int = 0
 ) -> Outcome:
-    """Of several answers drawn for each set, the one that the task rewards most.
+    """The best of several answers drawn for each set, by the task's reward.
 
     Args:
         model: A trained network.
-        task: What it was trained for.
+        task: The task it was trained for.
         sets: The inputs.
-        draws: How many answers to draw for each.
-        seed: Another one draws other answers.
+        draws: The number of answers drawn per set.
+        seed: Determines the draws.
     """
     rng = phase_generator("best", seed)
     seeds = seeds_from(rng, len(sets) * draws).to(sets.sizes.device)

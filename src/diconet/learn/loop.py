@@ -1,7 +1,7 @@
 """The training loop, for every task and every loss.
 
-Whatever is random in a step is a function of the seed and the step's number, so a run that is cut
-off and resumed, or spread over processes, makes the very same updates.
+Everything random in a step is a function of the seed and the step number, so a run that is
+interrupted and resumed, or spread over processes, makes exactly the same updates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Evaluate = Callable[[DiCoNet], dict[str, float]]
 """Numbers about a network for the log, such as its quality on fixed test sets."""
 
 _MISSES = 20
-"""This many steps in a row without a finite gradient are no accident."""
+"""Steps in a row without a finite gradient after which training stops with an error."""
 
 
 def train(
@@ -50,24 +50,24 @@ def train(
     stage: str = "train",
     quiet: bool = False,
 ) -> DiCoNet:
-    """Trains a network in place, and returns it; with a `run` folder, goes on where it left off.
+    """Trains a network in place and returns it; with a `run` folder, resumes the run in it.
 
     Args:
-        model: The network; what of it requires no gradient stays as it is.
-        task: Where inputs come from and, unless there is an oracle, what is rewarded.
-        config: How long, how fast, on what sizes. If not given, the defaults, with fewer inputs per
-            step where each has very many edges or several cuts below one another.
-        oracle: Gives targets. With it, the merge learns from their likelihood and the split from
-            the same by policy gradient; without it, the split learns from the task's reward alone.
-        loss: What is minimised; see `diconet.learn.estimators`. If not given, `general_loss` for
+        model: The network; parameters that require no gradient stay fixed.
+        task: Draws the inputs and, unless there is an oracle, gives the reward.
+        config: How long, how fast, on what sizes. By default, `TrainConfig()`, with fewer inputs
+            per step if each has very many edges or nested cuts.
+        oracle: Gives targets. With it, the merge maximises their likelihood, and the split does so
+            by policy gradient; without it, the split learns from the task's reward alone.
+        loss: What to minimise; see `diconet.learn.estimators`. By default, `general_loss` for
             networks of `network_for`, with the task's own oracle, and `paper_loss` for all others.
         run: A folder for settings, metrics, checkpoints and weights. A kill loses at most
-            `checkpoint_every` steps; Ctrl-C finishes the step under way and keeps it. The same
-            call goes on from there; `steps` may be more then.
-        evaluate: Gives numbers that are logged in the folder every `evaluate_every` steps.
-        device: Where to train, such as "cuda"; where the network is if not given.
-        stage: What the progress bar calls this training, such as "stage 1 of 2".
-        quiet: Shows no progress bar, and no warnings in the end.
+            `checkpoint_every` steps; Ctrl-C finishes and saves the current step. The same call
+            resumes from there, and may raise `steps`.
+        evaluate: Returns numbers to log in the folder every `evaluate_every` steps.
+        device: Where to train, such as "cuda"; by default, where the network is.
+        stage: The label of the progress bar, such as "stage 1 of 2".
+        quiet: Shows no progress bar and no final warnings.
     """
     keep_freed_memory()
     config = config or usual_config(model, task)
@@ -88,7 +88,7 @@ def train(
 def _what_teaches(
     model: DiCoNet, task: Task, loss: Loss | None, oracle: Oracle | None
 ) -> tuple[Loss, Oracle | None]:
-    """The loss and the oracle that were given, or those that fit the network."""
+    """The loss and oracle given, or the defaults for the network."""
     if loss is not None or not is_general(model):
         return loss or paper_loss, oracle
     return general_loss, oracle or own_oracle(model, task)
@@ -102,14 +102,14 @@ def _check(
     evaluate: Evaluate | None,
 ) -> None:
     if loss is paper_loss and oracle is None and parameters_of(model.merge):
-        raise ValueError("a merge that learns needs an oracle, or a loss of its own; got neither.")
+        raise ValueError("a trainable merge needs an oracle, or its own loss; got neither.")
     if evaluate is not None and run is None:
-        raise ValueError("evaluate needs a run folder for its numbers; got none.")
+        raise ValueError("evaluate needs a run folder to log to; got none.")
 
 
 @dataclass
 class _Loop:
-    """A run around its steps: how long it goes on, what it writes, shows and says."""
+    """A run around its steps: its length, its files, its progress bar and its warnings."""
 
     steps: _Steps
     budget: Budget
@@ -151,21 +151,21 @@ class _Loop:
     def _keep(
         self, done: int, parts: dict[str, float], is_last: bool, stops: bool, stop: StopSignal
     ) -> bool:
-        """Writes down what is due after a step; whether the run stops here because asked to."""
+        """Logs and saves what is due after a step; returns whether to stop here on request."""
         config, model, folder = self.steps.config, self.steps.model, self.folder
         if folder is not None:
             if done % config.log_every == 0 or is_last or "likeliest" in parts:
                 folder.log({"step": done, "seconds": self.budget.seconds, **parts})
             if self.evaluate and done % config.evaluate_every == 0:
                 folder.log({"step": done, **self.evaluate(model)})
-        # Several processes stop where all of them know of it; that is after the next step.
+        # Several processes stop when all of them know of the request, after the next step.
         stops = stops or (self.steps.group.world == 1 and stop.asked)
         if folder is not None and (done % config.checkpoint_every == 0 or is_last or stops):
             folder.checkpoint(done, self.budget.seconds, model, self.steps.optimisers)
         return stops
 
     def _say(self, done: int, complaints: list[str], hidden: bool) -> None:
-        """Says what looks wrong in the end, and logs it."""
+        """Prints and logs the final warnings."""
         warn(complaints, hidden)
         if self.folder is not None:
             for line in complaints:
@@ -173,16 +173,16 @@ class _Loop:
 
     def _stopped(self, done: int) -> str:
         if self.folder is None:
-            return f"stopped after step {done}, of {self.budget}; nothing was kept without a run."
+            return f"stopped after step {done}, of {self.budget}; nothing is saved without a run."
         return (
             f"stopped after step {done}, of {self.budget}; the run is in {self.folder.path}, and"
-            " the same command goes on from there."
+            " the same command resumes it."
         )
 
 
 @dataclass
 class _Steps:
-    """What the steps of a run have in common."""
+    """What the steps of a run share."""
 
     model: DiCoNet
     task: Task
@@ -197,20 +197,20 @@ class _Steps:
     def on(
         cls, device: torch.device, model: DiCoNet, task: Task, config: TrainConfig, loss: Loss
     ) -> _Steps:
-        """The steps of a network that is moved to a device."""
+        """The steps of a network, which is moved to the device."""
         group = join_group(device)
         group.check(config)
         optimisers = make_optimisers(model.to(device), config)
         return cls(model, task, config, loss, optimisers, group, device)
 
     def take(self, batch: Batch, stop: StopSignal) -> tuple[dict[str, float], bool]:
-        """One update; numbers for the log, and whether any process was asked to stop."""
+        """Makes one update; returns numbers for the log, and whether any process should stop."""
         model = self.model.train()
         set_rates(self.optimisers, self.config, self.config.rate(batch.step, batch.share))
         value, parts = self.loss(model, self.task, batch, self.config)
         for optimiser in self.optimisers.values():
             optimiser.zero_grad()
-        if value.requires_grad:  # not where nothing was cut and nothing merges
+        if value.requires_grad:  # false if nothing was cut and nothing merges
             value.backward()
         stops = self.group.average_gradients(model, stop.asked)
         norms = update(model, self.optimisers, self.config)

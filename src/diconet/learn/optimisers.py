@@ -14,7 +14,7 @@ from diconet.core.weights import parameters_of
 from diconet.learn.config import TrainConfig
 
 Optimisers = dict[str, torch.optim.Optimizer]
-"""By the part of the network that they train."""
+"""Optimisers by the part of the network that they train."""
 
 _KINDS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
@@ -25,7 +25,7 @@ _KINDS: dict[str, type[torch.optim.Optimizer]] = {
 
 
 def make_optimisers(model: DiCoNet, config: TrainConfig) -> Optimisers:
-    """One optimiser for each part of the network that has parameters to learn."""
+    """One optimiser for each part of the network that has trainable parameters."""
     made: Optimisers = {}
     for name in ("split", "merge"):
         kind: Any = _KINDS[getattr(config, f"{name}_optimiser")]
@@ -37,29 +37,29 @@ def make_optimisers(model: DiCoNet, config: TrainConfig) -> Optimisers:
 
 
 def set_rates(optimisers: Optimisers, config: TrainConfig, factor: float) -> None:
-    """Sets the learning rates to a share of what the settings name."""
+    """Sets the learning rates to `factor` times those of the settings."""
     for name, optimiser in optimisers.items():
         for group in optimiser.param_groups:
             group["lr"] = getattr(config, f"{name}_lr") * factor
 
 
 def update(model: DiCoNet, optimisers: Optimisers, config: TrainConfig) -> dict[str, float]:
-    """One step of each optimiser with clipped gradients; the norms that these had.
+    """Steps each optimiser with clipped gradients; returns their norms before clipping.
 
-    A part whose gradient is not finite stays as it is.
+    A part whose gradient is not finite is not updated.
     """
     norms: dict[str, float] = {}
     for name, optimiser in optimisers.items():
         largest = getattr(config, f"{name}_clip")
         norm = number(clip(parameters_of(getattr(model, name)), largest))
         norms[f"{name}_grad"] = norm
-        if norm < float("inf"):  # false for nan, too
+        if norm < float("inf"):  # also false for nan
             optimiser.step()
     return norms
 
 
 def clip(parameters: Sequence[Tensor], largest: float) -> Tensor:
-    """Scales gradients down to a norm of at most `largest`; gives the norm they had."""
+    """Scales gradients down to a norm of at most `largest`; returns the norm before."""
     with_grad = [p for p in parameters if p.grad is not None]
     if not with_grad:
         return torch.zeros((), device="cpu")

@@ -1,7 +1,7 @@
-"""Training with several processes, on one machine or more: they share each batch and its gradient.
+"""Training with several processes, on one machine or more, by averaging gradients.
 
 Started by torchrun, every process works on its own part of a batch. Their gradients are averaged,
-so together they make the very updates that one process would.
+so together they make the same updates as one process would.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from diconet.learn.config import TrainConfig
 
 @dataclass(frozen=True)
 class Group:
-    """The processes of a run: this one's number, and how many there are."""
+    """The processes of a run: this one's rank, and how many there are."""
 
     rank: int = 0
     world: int = 1
@@ -35,7 +35,7 @@ class Group:
         return self.rank == 0
 
     def check(self, config: TrainConfig) -> None:
-        """Every process gets as many inputs as the others, and makes as many steps."""
+        """Checks that all processes get equally many inputs and make equally many steps."""
         if config.batch_size % self.world:
             raise ValueError(
                 f"batch_size must be a multiple of the {self.world} processes; got"
@@ -43,20 +43,21 @@ class Group:
             )
         if self.world > 1 and config.seconds is not None:
             raise ValueError(
-                f"seconds must not be set for several processes, whose clocks differ; got"
+                f"seconds must not be set with several processes, whose clocks differ; got"
                 f" {config.seconds}."
             )
 
     def part_of(self, num: int) -> Int[Tensor, "share"]:
-        """The rows of a batch of `num` that are this process's."""
+        """The rows of a batch of `num` that belong to this process."""
         share = num // self.world
         return torch.arange(self.rank * share, (self.rank + 1) * share, device="cpu")
 
     def average_gradients(self, model: DiCoNet, stop: bool) -> bool:
-        """One all-reduce over all gradients; what a process did not use counts as zero there.
+        """One all-reduce over all gradients; parameters that a process did not use count as zero.
 
-        What none of them used has no gradient, as with one process: an optimiser moves on with a
-        zero. It also says whether any process was asked to stop, so that all stop at the same step.
+        Parameters that none used get no gradient, as with one process, since an optimiser would
+        still move them with a zero. Returns whether any process was asked to stop, so that all stop
+        together.
         """
         if self.world == 1:
             return stop
@@ -77,9 +78,9 @@ class Group:
     def begin_as_first(
         self, model: DiCoNet, optimisers: Mapping[str, torch.optim.Optimizer], start: int
     ) -> int:
-        """Every process begins with the weights, the optimisers and the step of the first one.
+        """Copies the weights, optimisers and step of the first process to all others.
 
-        So only that one needs the run folder, and nobody has to seed the weights.
+        So only the first needs the run folder, and nobody has to seed the weights.
         """
         if self.world == 1:
             return start
@@ -94,7 +95,7 @@ class Group:
 
 
 def mean_over_processes(value: Tensor) -> Tensor:
-    """The mean of a number that every process has its own of."""
+    """The mean of a number over all processes."""
     if not dist.is_initialized():
         return value
     value = value.clone()
@@ -103,7 +104,7 @@ def mean_over_processes(value: Tensor) -> Tensor:
 
 
 def join_group(device: torch.device) -> Group:
-    """This process's place among those that torchrun started; they find each other here."""
+    """Joins the processes that torchrun started; returns this one's group."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return Group()
     if not dist.is_initialized():
@@ -113,9 +114,9 @@ def join_group(device: torch.device) -> Group:
 
 
 def own_device(device: torch.device) -> torch.device:
-    """Under torchrun, "cuda" means a GPU of this process's own."""
+    """The device of this process: under torchrun, "cuda" means its own GPU."""
     if device.type != "cuda" or device.index is not None:
         return device
     own = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-    torch.cuda.set_device(own)  # collectives of objects go through the current one
+    torch.cuda.set_device(own)  # object collectives use the current device
     return own

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on, what it says in the end, and how Ctrl-C stops it."""
+"""A run's progress bar, its final warnings, and how Ctrl-C stops it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 _KEEP = 0.9
-"""How much of the score shown comes from the steps before the last."""
+"""The weight of earlier steps in the displayed score."""
 
 
 class ProgressBar:
-    """A line that says the stage, how far it is, the score, the best one, and the time left.
+    """A line with the stage, the progress, the score, the best score, and the time left.
 
-    Scores are running means, as those of single steps jump about.
+    Scores are running means, since those of single steps fluctuate.
     """
 
     def __init__(self, stage: str, total: float, done: float, hidden: bool) -> None:
@@ -44,7 +44,7 @@ class ProgressBar:
         self._bar.stop()
 
     def show(self, used: float, score: float, complaints: Iterable[str] = ()) -> None:
-        """Moves the bar on; the first complaint follows the scores, cut short."""
+        """Advances the bar; the first complaint follows the scores, truncated."""
         known = math.isfinite(self._score)
         self._score = _KEEP * self._score + (1 - _KEEP) * score if known else score
         self._best = max(self._best, self._score)
@@ -56,7 +56,7 @@ class ProgressBar:
 
 
 def warn(lines: Iterable[str], hidden: bool) -> None:
-    """Says what looks wrong, a line each, on the standard error stream."""
+    """Prints warnings to standard error, one line each."""
     if not hidden:
         console = Console(stderr=True, soft_wrap=True, highlight=False)
         for line in lines:
@@ -64,7 +64,7 @@ def warn(lines: Iterable[str], hidden: bool) -> None:
 
 
 class StopSignal:
-    """Notes the first Ctrl-C, so that the step under way is finished and kept."""
+    """Records the first Ctrl-C, so that the current step can finish and be saved."""
 
     def __init__(self) -> None:
         self.asked = False

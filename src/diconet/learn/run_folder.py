@@ -1,4 +1,4 @@
-"""What a run leaves on disk: for one run at a time, each file written whole or not at all."""
+"""Run folders: used by one run at a time, with every file written atomically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from diconet.learn.config import TrainConfig
 
 try:
     import fcntl
-except ImportError:  # Windows: two runs in one folder are the user's own care there
+except ImportError:  # Windows: users must avoid two runs in one folder themselves
     fcntl = None  # type: ignore[assignment]
 
 _FREE = frozenset({"steps", "seconds", "log_every", "evaluate_every", "checkpoint_every"})
@@ -31,10 +31,10 @@ _FREE = frozenset({"steps", "seconds", "log_every", "evaluate_every", "checkpoin
 
 
 class RunFolder:
-    """What a run leaves on disk: its settings, a checkpoint, its metrics and its weights.
+    """A run on disk: its settings, a checkpoint, its metrics and its weights.
 
-    The settings say how it trains, and what: the network, the task and the loss. Where TensorBoard
-    is installed, it finds the metrics in the folder, too. As a context, it keeps other runs out.
+    The settings record how it trains, and what: the network, the task and the loss. If TensorBoard
+    is installed, the metrics are also written for it. As a context, it locks the folder.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class RunFolder:
     def start(
         self, model: DiCoNet, optimisers: Mapping[str, torch.optim.Optimizer]
     ) -> tuple[int, float]:
-        """Puts the last checkpoint in place, if there is one; the steps and seconds behind it.
+        """Loads the last checkpoint, if any; returns the steps and seconds already done.
 
-        Then the folder is ready to be written to.
+        Afterwards the folder is ready to be written to.
         """
         step, seconds = 0, 0.0
         if self._checkpoint.exists():
@@ -94,14 +94,14 @@ class RunFolder:
             kept = torch.load(self._checkpoint, weights_only=True, map_location="cpu")
         except OSError:
             raise
-        except Exception as error:  # junk makes an unpickler raise anything
+        except Exception as error:  # an unpickler may raise anything on junk
             raise ValueError(
                 f"{self._checkpoint} must be the checkpoint of a run; it cannot be read."
             ) from error
         return cast(dict[str, Any], kept)
 
     def _open(self, step: int) -> None:
-        """Notes the settings, and drops metrics past `step` and what a kill left unfinished."""
+        """Writes the settings, and drops metrics past `step` and unfinished writes."""
         self.path.mkdir(parents=True, exist_ok=True)
         for file in (self._checkpoint, self._metrics, self._settings, self._weights):
             remove_partial(file)
@@ -113,11 +113,11 @@ class RunFolder:
         self._board = _board(self.path / "tensorboard", step)
 
     def check(self) -> None:
-        """Refuses to go on as another run than was begun; only its length may change."""
+        """Raises an error if the folder holds a different run; only the length may change."""
         if not self._checkpoint.exists():
             return
         before, now = json.loads(self._settings.read_text()), dict(self._config)
-        # what is trained comes first: settings that differ with it would only hide it
+        # Compare what is trained first: other settings differ with it and would only hide it.
         found = list(changes("", before.pop("trains", {}), now.pop("trains")))
         found += [change for change in changes("", before, now) if change[0] not in _FREE]
         if found:
@@ -127,7 +127,7 @@ class RunFolder:
             )
 
     def log(self, record: Mapping[str, float | str]) -> None:
-        """Adds a line to the metrics; TensorBoard gets its numbers."""
+        """Adds a line to the metrics, and its numbers to TensorBoard."""
         with self._metrics.open("a") as file:
             file.write(json_line(record) + "\n")
         if self._board is not None:
@@ -142,7 +142,7 @@ class RunFolder:
         model: DiCoNet,
         optimisers: Mapping[str, torch.optim.Optimizer],
     ) -> None:
-        """Keeps everything that is needed to go on from here, and the weights by themselves."""
+        """Saves everything needed to resume from here, and the weights separately."""
         state = {name: optimiser.state_dict() for name, optimiser in optimisers.items()}
         content = io.BytesIO()
         kept = {"model": model.state_dict(), "optimisers": state}
@@ -154,14 +154,14 @@ class RunFolder:
         save(model, self._weights, steps=str(step), seed=str(self._config["seed"]))
 
     def _weights_are_behind(self) -> bool:
-        """Whether a kill came between the checkpoint and its weights."""
+        """Whether a kill came between writing the checkpoint and its weights."""
         if not self._weights.exists():
             return True
         return self._weights.stat().st_mtime_ns < self._checkpoint.stat().st_mtime_ns
 
 
 def _board(path: Path, step: int) -> Any:
-    """The metrics for TensorBoard too, where it is installed; those past `step` are dropped."""
+    """A TensorBoard writer, if installed; metrics past `step` are dropped."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -170,7 +170,7 @@ def _board(path: Path, step: int) -> Any:
 
 
 def _step_of(line: str) -> float:
-    """The step of a line of metrics; a line cut short by a kill counts as not there."""
+    """The step of a line of metrics; infinite for a line truncated by a kill."""
     try:
         return float(json.loads(line)["step"])
     except (json.JSONDecodeError, KeyError):
@@ -178,10 +178,10 @@ def _step_of(line: str) -> float:
 
 
 class FolderLock:
-    """Holds a folder for this process; the system lets go of it when the process dies.
+    """Locks a folder for this process; the system releases it when the process dies.
 
-    The lock lies on an open file, not in its being there: what a killed run leaves behind holds
-    nobody up, whatever process has that number now.
+    The lock is on an open file, not on the file's existence, so that a file left behind by a killed
+    run blocks nobody, even if another process now has the same id.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -190,7 +190,7 @@ class FolderLock:
         self._file: int | None = None
 
     def take(self) -> None:
-        """Takes the folder, or says in one line which process has it."""
+        """Takes the lock, or raises a one-line error that names the process that has it."""
         if fcntl is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -213,7 +213,7 @@ class FolderLock:
                 os.close(file)
 
     def release(self) -> None:
-        """Lets the next run in."""
+        """Releases the lock."""
         if self._file is not None:
             self._path.unlink(missing_ok=True)
             os.close(self._file)
@@ -226,7 +226,7 @@ class FolderLock:
 
 
 def described(thing: Any) -> Any:
-    """A task or a loss as far as JSON can say it: names, numbers, and the shapes of arrays."""
+    """A JSON description of a task or loss: names, numbers, and the shapes of arrays."""
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     if isinstance(thing, list | tuple):
@@ -244,14 +244,14 @@ def described(thing: Any) -> Any:
 
 
 def _call(made: partial[Any]) -> str:
-    """A function with some of its arguments given, as one would write it."""
+    """A partial function call as it would be written in code."""
     given = [str(described(one)) for one in made.args]
     given += [f"{name}={described(one)}" for name, one in made.keywords.items()]
     return f"{described(made.func)['class']}({', '.join(given)})"
 
 
 def changes(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Where two descriptions differ in what both of them say: its name, what it was and is."""
+    """Where two descriptions differ in what both contain: (name, old, new)."""
     if isinstance(old, dict) and isinstance(new, dict) and old.get("class") == new.get("class"):
         for key in new:
             if key in old:
@@ -266,7 +266,7 @@ def changes(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _brief(words: Any) -> Any:
-    """What stands for a description in a line: the class without its path."""
+    """A short form of a description for one line: the class without its path."""
     if not isinstance(words, dict):
         return words
     name = words.get("class")

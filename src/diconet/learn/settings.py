@@ -19,7 +19,7 @@ def read_settings(
 ) -> S:
     """The settings of a preset, with overrides such as `["--train.steps", "9"]`.
 
-    `preset` names a YAML file of the folder `presets`, or any YAML file by its path.
+    `preset` names a YAML file in the folder `presets`, or is the path of any YAML file.
     """
     import argparse
 
@@ -31,12 +31,12 @@ def read_settings(
         parser.set_defaults(_known(cls, presets, preset))
         chosen = parser.instantiate(parser.parse_args(overrides))
     except (argparse.ArgumentError, KeyError, TypeError) as error:
-        raise ValueError(f"setting refused: {error}") from error
+        raise ValueError(f"invalid setting: {error}") from error
     return cls(**vars(chosen))
 
 
 def show_settings(settings: Any) -> str:
-    """All settings as YAML; a file of these lines is a preset."""
+    """All settings as YAML; a file with these lines is a preset."""
     assert is_dataclass(settings)
     assert not isinstance(settings, type)
     return yaml.safe_dump(asdict(settings), sort_keys=False)
@@ -49,7 +49,7 @@ def _read(presets: Traversable | None, preset: str) -> dict[str, Any]:
     elif Path(preset).is_file():
         text = Path(preset).read_text()
     elif preset == "default":
-        return {}  # the defaults of the settings themselves
+        return {}  # the defaults of the settings
     else:
         names = ", ".join(dict.fromkeys(["default", *files]))
         raise ValueError(f"preset must be a file or one of {names}; got {preset!r}.")
@@ -63,7 +63,7 @@ def _read(presets: Traversable | None, preset: str) -> dict[str, Any]:
 
 
 def _known(cls: type[Any], presets: Traversable | None, preset: str) -> dict[str, Any]:
-    """The settings that a preset gives, all of which must exist."""
+    """The settings in a preset, all of which must exist."""
     given, known = _flat(_read(presets, preset)), _flat(asdict(cls()))
     for name in given.keys() - known.keys():
         raise ValueError(f"preset must hold known settings only; {preset} has {name!r}.")

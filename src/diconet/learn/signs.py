@@ -1,7 +1,7 @@
 """Signs that a network does not learn, each with what to try.
 
-Five things go wrong again and again: cuts that leave one side empty, a likeliest answer that is
-worse than those drawn at random, one that is the same for every input, a score that does not rise,
+Five things commonly go wrong: cuts that leave one side empty, a likeliest answer that is
+worse than random draws, one that is the same for every input, a score that does not rise,
 and a merge that ignores its halves.
 """
 
@@ -25,13 +25,13 @@ from diconet.core.weights import parameters_of
 from diconet.learn.batches import Batch
 
 _MOST_ONE_SIDED = 0.5
-"""Share of items in one-sided cuts from which on a tree hardly divides."""
+"""Share of items in one-sided cuts above which a tree hardly divides."""
 
 _NEARLY_EVERY = 0.95
-"""Share of inputs with the same answer from which on an answer does not depend on the input."""
+"""Share of inputs with the same answer above which the answer does not depend on the input."""
 
 _LEAST_EFFECT = 1e-4
-"""How much the tree must matter to the score, relative to the score's own size."""
+"""How much the tree must affect the score, relative to the score's size."""
 
 _SURE = 2.0
 """A difference must be this many standard errors to count."""
@@ -39,11 +39,11 @@ _SURE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Signs:
-    """Scores of the likeliest and of drawn trees on the same inputs, and how these trees cut.
+    """Scores of the likeliest and of random trees on the same inputs, and how these trees cut.
 
     `one_sided` is the share of items in nodes whose likeliest cut leaves one side empty; `differ`
-    the share of inputs whose drawn tree is another than the likeliest. `stuck` says what the
-    likeliest answer to nearly every input is, if it hardly depends on the input.
+    the share of inputs whose random tree differs from the likeliest. `stuck` describes the
+    likeliest answer to nearly every input, if it hardly depends on the input.
     """
 
     likeliest: Float[Tensor, "sets"]
@@ -54,7 +54,7 @@ class Signs:
     stuck: str = ""
 
     def numbers(self) -> dict[str, float]:
-        """What the log keeps."""
+        """The numbers for the log."""
         likeliest = number(self.likeliest.mean())
         return {"likeliest": likeliest, "one_sided": self.one_sided}
 
@@ -67,7 +67,7 @@ def read_signs(
     seeds: Int[Tensor, "sets"],
     target: Any | None = None,
 ) -> Signs:
-    """Solves the same inputs with their likeliest trees and with drawn ones."""
+    """Solves the same inputs with their likeliest trees and with random ones."""
     was_training = model.training
     model.eval()
     outcome, likeliest = _scored(model, task, sets, None, target)
@@ -88,7 +88,7 @@ def read_signs(
 def _scored(
     model: DiCoNet, task: Task, sets: SetBatch, seeds: Tensor | None, target: Any | None
 ) -> tuple[Outcome, Float[Tensor, "sets"]]:
-    """Answers and what they earn: the likelihood of the target if there is one, else the reward."""
+    """Answers and their scores: the likelihood of the target if there is one, else the reward."""
     outcome = model(sets, seeds, target)
     log_prob = outcome.log_prob
     score = task.reward(sets, outcome.solution) if log_prob is None else log_prob
@@ -96,7 +96,7 @@ def _scored(
 
 
 def stuck_at(task: Task, sets: SetBatch, solution: Any) -> str:
-    """What the answer to nearly every input is, where it hardly depends on the input."""
+    """A description of the answer to nearly every input, if it hardly depends on the input."""
     if isinstance(solution, Sequences) and getattr(task, "answer", "") == "subset":
         for chosen, words in ((solution.sizes, "nothing"), (sets.sizes - solution.sizes, "all")):
             if number((chosen == 0).double().mean()) > _NEARLY_EVERY:
@@ -109,7 +109,7 @@ def stuck_at(task: Task, sets: SetBatch, solution: Any) -> str:
 
 
 def one_sided(tree: PartitionTree) -> float:
-    """The share of items, over all cuts, in nodes that were cut into everything and nothing."""
+    """The share of items, over all cuts, in nodes whose cut left one side empty."""
     alone, total = 0.0, 0
     for level in tree.levels:
         if level.cut is None:
@@ -123,7 +123,7 @@ def one_sided(tree: PartitionTree) -> float:
 
 
 def complaints(now: Signs, before: Signs | None = None) -> Iterator[str]:
-    """What looks wrong, a line each, worst first; `before` are the signs as training began."""
+    """Warnings, one line each, worst first; `before` are the signs at the start of training."""
     if before is not None and not (
         _above(now.likeliest, before.likeliest) or _above(now.sampled, before.sampled)
     ):
@@ -140,8 +140,8 @@ def complaints(now: Signs, before: Signs | None = None) -> Iterator[str]:
     if now.learns_to_split and _above(now.sampled, now.likeliest):
         yield (
             f"the likeliest answers score {_mean(now.likeliest)}, below the {_mean(now.sampled)} of"
-            " those drawn at random. Try more steps; where the two sides of a cut could change"
-            " places, noise=2 can tell them apart; and best_of takes the best of several draws."
+            " random ones. Try more steps; if the two sides of a cut are interchangeable,"
+            " noise=2 can tell them apart; and best_of takes the best of several draws."
         )
     if now.stuck:
         yield (
@@ -156,14 +156,14 @@ def complaints(now: Signs, before: Signs | None = None) -> Iterator[str]:
 
 
 def _above(high: Float[Tensor, "sets"], low: Float[Tensor, "sets"]) -> bool:
-    """Whether the first scores are higher on the same inputs, beyond what chance explains."""
+    """Whether the first scores are significantly higher on the same inputs."""
     gain = high - low
     error = gain.std() / len(gain) ** 0.5 if len(gain) > 1 else torch.zeros_like(gain.sum())
     return bool(number(gain.mean()) > _SURE * number(error))
 
 
 def _effect(signs: Signs) -> float:
-    """How far apart two trees of an input score, relative to the scores themselves."""
+    """The difference between the scores of two trees of an input, relative to the scores."""
     apart = number((signs.likeliest - signs.sampled).abs().mean())
     return apart / max(number(signs.sampled.abs().mean()), 1e-30)
 
@@ -173,18 +173,18 @@ def _mean(score: Float[Tensor, "sets"]) -> str:
 
 
 _UNREADABLE = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""A loss of one's own may train what gives no trees, or a task that rewards something else; a look
-must not be what stops that training."""
+"""Errors to ignore: a custom loss may train a network without trees, or a task with another kind
+of reward, and these checks must not stop it."""
 
 _LOOKS = 20
-"""How often it looks in a run, so that the looks cost next to nothing."""
+"""The number of checks in a run, few enough to cost next to nothing."""
 
 
 class Watch:
-    """Looks at a network as training begins, about 20 times on the way, and in the end.
+    """Checks a network at the start of training, about 20 times during it, and at the end.
 
-    In the end it compares with the beginning on the inputs of the first batch; a resumed run, whose
-    beginning it did not see, is only looked at as it is.
+    At the end it compares with the start on the inputs of the first batch; a resumed run, whose
+    start it did not see, is checked without comparison.
     """
 
     def __init__(self, model: DiCoNet, task: Task) -> None:
@@ -195,12 +195,12 @@ class Watch:
         self.numbers: dict[str, float] = {}
 
     def before(self, batch: Batch) -> None:
-        """As a step is about to be made."""
+        """To be called before a step."""
         if batch.step == 0:
             self._first = batch, self._read(batch)
 
     def after(self, batch: Batch, is_last: bool) -> None:
-        """As a step was made."""
+        """To be called after a step."""
         self.numbers, begun = {}, None
         if is_last and self._first is not None:
             batch, begun = self._first

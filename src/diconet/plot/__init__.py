@@ -1,1 +1,1 @@
-"""Pictures: answers level by level, training curves. It knows no problem."""
+"""Pictures: answers level by level, and training curves, for any problem."""

@@ -1,4 +1,4 @@
-"""Training curves from what runs wrote down."""
+"""Training curves from the metrics of runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Series = dict[str, tuple[np.ndarray, np.ndarray]]
-"""Steps and values by the name of the metric."""
+"""Steps and values by name of the metric."""
 
 _METRICS = "metrics.jsonl"
 _SKIP = {"step", "seconds"}
@@ -25,7 +25,7 @@ _DASHES = ("-", "--", ":", "-.")
 
 
 def read_metrics(run: str | Path) -> Series:
-    """The metrics of a run's folder (or of its metrics file), by name."""
+    """The metrics of a run folder (or of its metrics file), by name."""
     path = Path(run)
     path = path / _METRICS if path.is_dir() else path
     if not path.is_file():
@@ -46,14 +46,14 @@ def read_metrics(run: str | Path) -> Series:
 
 
 def save_curves(runs: Sequence[str | Path], path: str | Path) -> Path:
-    """Writes the picture of runs' curves."""
+    """Writes a picture of the curves of some runs."""
     return save(curves_figure(runs), path)
 
 
 def curves_figure(runs: Sequence[str | Path]) -> Figure:
-    """One panel per metric, all runs in it; metrics that differ only in a size share a panel.
+    """One panel per metric, with all runs in it; metrics that differ only in a size share a panel.
 
-    What stayed the same throughout is left out.
+    Constant metrics are left out.
     """
     every = [part for run in runs for part in _parts(Path(run))]
     series = {_name(run): read_metrics(run) for run in every}
@@ -80,7 +80,7 @@ def curves_figure(runs: Sequence[str | Path]) -> Figure:
 
 
 def _parts(run: Path) -> list[Path]:
-    """The run itself or, where its stages have folders of their own, all of these."""
+    """The run itself or, if its stages have separate folders, all of these."""
     if (run / _METRICS).is_file():
         return [run]
     return [path.parent for path in sorted(run.glob(f"**/{_METRICS}"))] or [run]
@@ -106,7 +106,7 @@ def _open(ax: Axes) -> None:
 def _draw(
     ax: Axes, steps: np.ndarray, values: np.ndarray, colour: str, dash: str, label: str
 ) -> None:
-    """The values, pale, and their running mean over a twentieth of the run."""
+    """Draws the values, pale, and their running mean over a twentieth of the run."""
     width = max(1, len(values) // 20)
     name = label or None
     if width == 1:

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#882255", "#999933"),
 )
-"""Eight colours that the colour-blind can tell apart (after Okabe and Ito, and Tol)."""
+"""Eight colours that colour-blind people can tell apart (after Okabe and Ito, and Tol)."""
 
 MARKERS = ("o", "s", "^", "D")
-"""Shapes that take turns once the colours are used up."""
+"""Marker shapes to cycle through once the colours are used up."""
 
 INK = "#222222"
 FAINT = "#b5b5b5"
 
 
 def new_figure(panels: int, size: float = 3.2, most_across: int = 6) -> tuple[Figure, list[Axes]]:
-    """Square panels without ticks, row by row, drawn without a screen."""
+    """Square panels without ticks, row by row, rendered without a display."""
     from matplotlib.figure import Figure
 
     across = min(panels, most_across)
@@ -46,7 +46,7 @@ def new_figure(panels: int, size: float = 3.2, most_across: int = 6) -> tuple[Fi
 
 
 def quiet(ax: Axes) -> None:
-    """Leaves of the frame only a thin line."""
+    """Reduces the frame of a panel to a thin line."""
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
@@ -55,7 +55,7 @@ def quiet(ax: Axes) -> None:
 
 
 def square(ax: Axes, points: np.ndarray) -> None:
-    """Gives a panel the same square frame around the points, whatever it draws of them."""
+    """Gives a panel a square frame around all the points, whatever it draws of them."""
     low, high = points.min(0), points.max(0)
     half = 0.54 * max(float((high - low).max()), 1e-9)
     middle = (low + high) / 2
@@ -64,7 +64,7 @@ def square(ax: Axes, points: np.ndarray) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Writes a picture whole or not at all; the format follows from the name."""
+    """Writes a picture atomically; the format follows from the name."""
     path = Path(path)
     content = io.BytesIO()
     figure.savefig(content, dpi=120, format=path.suffix.lower().removeprefix(".") or "png")
@@ -73,7 +73,7 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 
 def colour_of(part: int) -> str:
-    """The colour of a part by its number; faint where it is below 0."""
+    """The colour of a part by its number; faint if it is below 0."""
     return FAINT if part < 0 else COLOURS[part % len(COLOURS)]
 
 
@@ -88,12 +88,12 @@ def draw_parts(ax: Axes, points: np.ndarray, parts: np.ndarray, size: float | No
 
 
 def point_size(count: int) -> float:
-    """Smaller points where there are more of them."""
+    """The marker size: smaller for more points."""
     return float(np.clip(1_500 / max(count, 1), 4, 30))
 
 
 def line_width(count: int) -> float:
-    """Thinner lines where there are more points."""
+    """The line width: thinner for more points."""
     return float(np.clip(30 / max(count, 1) ** 0.5, 0.4, 1.5))
 
 
@@ -104,7 +104,7 @@ def draw_cycle(ax: Axes, points: np.ndarray, colour: str = INK, width: float = 1
 
 
 def draw_stage(ax: Axes, points: np.ndarray, stage: Stage) -> None:
-    """Points in the colours of their parts, with each part's line; a line around all is ink."""
+    """Draws points in the colours of their parts, and each part's line; one around all is ink."""
     draw_parts(ax, points, stage.parts)
     for part, rows in stage.cycles:
         colour = INK if len(stage.cycles) == 1 else colour_of(part)
@@ -116,13 +116,13 @@ def draw_stage(ax: Axes, points: np.ndarray, stage: Stage) -> None:
 
 
 def draw_answer(ax: Axes, solution: Any) -> None:
-    """The answer alone, with what is known of its quality."""
+    """Draws the answer alone, with what is known of its quality."""
     solution.draw(ax, solution.answer_stage(), final=True)
     ax.set_title(f"{solution.title()}\n{solution.quality()}", fontsize=10)
 
 
 def levels_figure(solution: Any) -> Figure:
-    """One panel per level, in the order in which the answer comes about."""
+    """One panel per level, in the order in which the answer is built."""
     stages = solution.stages(most=5)
     stages = [stage for stage in stages if stage.cycles] or stages
     figure, axes = new_figure(len(stages))
@@ -136,7 +136,7 @@ def levels_figure(solution: Any) -> Figure:
 
 
 def save_levels(solution: Any, path: str | Path) -> Path:
-    """Writes the picture of an answer's levels."""
+    """Writes a picture of an answer's levels."""
     return save(levels_figure(solution), path)
 
 
@@ -153,7 +153,7 @@ def answer_html(solution: Any) -> str:
 
 
 def planar(points: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Points, and others with them, along the two leading axes where they have more than two."""
+    """Points, and others with them, projected to their two principal axes if not planar."""
     every = (points, *others)
     if points.shape[1] == 2:
         return every

@@ -1,4 +1,4 @@
-"""An answer step by step: what the picture of every level, the animation and the page draw."""
+"""The stages of an answer, which level pictures, the animation and the page draw."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 Labels = np.ndarray
-"""For each item, the number of the node it is in."""
+"""The node number of each item."""
 
 LEFT = -1
-"""The part of items that belong to none (yet)."""
+"""The part of items that belong to no part (yet)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One step: the part of every item, closed lines through items, and marks at places.
+    """One step: the part of every item, closed lines through items, and marks at positions.
 
-    Parts keep their number from one step to the next where they can. A line has the number of the
+    Parts keep their number from one step to the next if possible. A line has the number of the
     part it goes through.
     """
 
@@ -29,7 +29,7 @@ class Stage:
 
 
 def level_name(depth: int, deepest: int) -> str:
-    """What a level is called."""
+    """The name of a level."""
     if depth == 0:
         return "root"
     return "leaves" if depth == deepest else f"level {depth}"
@@ -45,7 +45,7 @@ def chosen_levels(tree: Sequence[Labels], most: int) -> list[tuple[str, np.ndarr
 
 
 def stable_parts(levels: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Partitions, each finer than the last, renumbered: one child goes by its parent's number."""
+    """Successively finer partitions, renumbered so that one child keeps its parent's number."""
     current = np.zeros(len(levels[0]), dtype=np.int64)
     unused = 1
     found = []
@@ -66,7 +66,7 @@ def stable_parts(levels: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def relabelled(labels: np.ndarray, parts: np.ndarray) -> np.ndarray:
-    """Labels under the numbers of the parts that they share most items with."""
+    """Labels renumbered to match the parts that they share most items with."""
     taken: set[int] = set()
     renamed = np.empty_like(parts)
     for label in np.unique(labels).tolist():

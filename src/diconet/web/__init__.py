@@ -1,1 +1,1 @@
-"""A page to play with: click points, solve them, step through the levels of the tree."""
+"""The interactive page: place points, solve them, step through the levels of the tree."""

@@ -1,4 +1,4 @@
-"""The page's server: the page, the problems it shows, fresh instances, answers and training."""
+"""The page's server: the page, its problems, fresh instances, answers and training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from diconet.web.shelf import MOST_ITEMS, Shelf
 from diconet.web.training import Training
 
 MOST_BYTES = 500_000
-"""The largest body that is read."""
+"""The largest request body accepted."""
 
 _FILES = {
     "/": ("page.html", "text/html"),
@@ -33,7 +33,7 @@ _POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"
 
 
 class Question(BaseModel):
-    """An instance: points of the plane, numbers for the problem's fields, and who divides it."""
+    """An instance: points in the plane, values of the problem's fields, and how to divide it."""
 
     task: str = Field(max_length=200)
     points: list[tuple[float, float]] = Field(max_length=MOST_ITEMS)
@@ -51,7 +51,7 @@ class Wish(BaseModel):
 def create_app(
     shown: Sequence[Problem] | None = None, *, training: Training | None = None
 ) -> FastAPI:
-    """The application, for uvicorn or for a test, of some problems or of all installed ones."""
+    """The application, for uvicorn or a test, with the given problems or all installed ones."""
     live = training or Training()
 
     @asynccontextmanager
@@ -68,7 +68,7 @@ def create_app(
 
 
 def _serve(app: FastAPI, path: str, name: str, kind: str) -> None:
-    """One file of the page, as it lies beside this one."""
+    """Serves one file of the page, which lies beside this one."""
     content = (files("diconet.web") / name).read_text(encoding="utf-8")
     headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
 
@@ -78,7 +78,7 @@ def _serve(app: FastAPI, path: str, name: str, kind: str) -> None:
 
 
 def _answer(app: FastAPI, shelf: Shelf, live: Training) -> None:
-    """What the page asks for; what takes time runs in threads, so nobody waits for others."""
+    """Adds the page's endpoints; slow ones run in threads, so that requests do not block others."""
 
     @app.get("/api/problems")
     def listed() -> list[dict[str, Any]]:
@@ -116,18 +116,18 @@ def _answer(app: FastAPI, shelf: Shelf, live: Training) -> None:
 
 
 def _guard(app: FastAPI) -> None:
-    """Bodies have a limit, and a refusal is one short line that repeats nothing of them."""
+    """Limits the size of bodies; errors are one short line that repeats nothing of the body."""
 
     @app.middleware("http")
     async def limited(
         request: Request, proceed: Callable[[Request], Awaitable[Response]]
     ) -> Response:
-        too_large = JSONResponse({"detail": f"a body has at most {MOST_BYTES} bytes."}, 413)
+        too_large = JSONResponse({"detail": f"a body must have at most {MOST_BYTES} bytes."}, 413)
         size = request.headers.get("content-length")
         if size is not None and (not size.isdigit() or int(size) > MOST_BYTES):
             return too_large
         if size is None and request.method not in ("GET", "HEAD", "DELETE"):
-            return JSONResponse({"detail": "a body must say how long it is."}, 411)
+            return JSONResponse({"detail": "a body must state its length."}, 411)
         return await proceed(request)
 
     @app.exception_handler(RequestValidationError)
@@ -138,7 +138,7 @@ def _guard(app: FastAPI) -> None:
 
 
 def _refused(work: Callable[[], Any]) -> Any:
-    """What the work gives, or a refusal that says what and why."""
+    """The result of the work, or an HTTP error with its message."""
     try:
         return work()
     except (ValueError, OverflowError, MemoryError) as error:

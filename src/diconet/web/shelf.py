@@ -1,4 +1,4 @@
-"""The problems that the page shows: what it needs to know of them, and their answers."""
+"""The problems that the page shows: their descriptions and answers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from diconet.web.training import Training
 MOST_ITEMS = 2_000
 
 LIVE = "live"
-"""What the network of the page's own training is called."""
+"""The name of the network being trained on the page."""
 
 
 class Shelf:
-    """The problems that a plane can draw, by name."""
+    """The problems that can be drawn in a plane, by name."""
 
     def __init__(self, shown: Sequence[Problem], training: Training) -> None:
         pages = [(one, one.page) for one in shown]
@@ -29,7 +29,7 @@ class Shelf:
         self._training = training
 
     def described(self) -> list[dict[str, Any]]:
-        """What the page needs to know of each problem; its default network comes first."""
+        """A description of each problem for the page; its default network comes first."""
         return [
             {
                 "name": one.name,
@@ -53,7 +53,7 @@ class Shelf:
         division: Division,
         network: str | None,
     ) -> dict[str, Any]:
-        """The value, what is known of its quality, and every step that led there."""
+        """The value, what is known of its quality, and every step that led to it."""
         problem, page = self.find(task)
         array = np.array(points, dtype=np.float64).reshape(-1, 2)
         page.check(len(array), division)
@@ -62,13 +62,13 @@ class Shelf:
         return _plain(problem.page_solve(array, division, model, **given))
 
     def find(self, name: str) -> tuple[Problem, Page]:
-        """A problem and what the page says of it."""
+        """A problem and its description for the page."""
         if name not in self._shown:
             raise ValueError(f"task must be one of {', '.join(self._shown)}; got {name[:50]!r}.")
         return self._shown[name]
 
     def _network(self, problem: Problem, name: str | None) -> Any:
-        """A shipped network by its name, or the one in training; no other file is ever read."""
+        """A shipped network by name, or the one in training; no other file is ever read."""
         if name is None or name in problem.weights:
             return name
         if name == LIVE:
@@ -80,7 +80,7 @@ class Shelf:
 def _plain(solution: Solution) -> dict[str, Any]:
     stages = solution.stages()
     counts = [len(np.unique(stage.parts)) for stage in stages]
-    deepest = counts.index(max(counts))  # down to there things are cut, from there on merged
+    deepest = counts.index(max(counts))  # sets are cut up to there, and merged from there on
     kinds = ["cut" if place <= deepest else "merge" for place in range(len(stages))]
     kinds[-1] = "answer"
     return {

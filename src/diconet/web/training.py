@@ -1,4 +1,4 @@
-"""A short training that the page starts, watches and stops: `diconet train` in a process."""
+"""A short training run that the page starts, monitors and stops: `diconet train` in a process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from diconet.problems.problem import Problem
 
 MOST_SECONDS = 120.0
 _GRACE = 5.0
-"""How long a run may take to finish its step before it is ended."""
+"""Seconds that a run may take to finish its step before it is killed."""
 
 _MOST_SCORES = 400
 _COMMAND = """
@@ -30,13 +30,13 @@ if hasattr(signal, "alarm"):
 from diconet.cli import main
 main(sys.argv[1:])
 """
-"""The command line, with an end even where nobody is left to stop it."""
+"""The command line, with a time limit even if nobody is left to stop it."""
 
 
 class Training:
-    """One run at a time, for at most `seconds`, in a folder that goes when the page does.
+    """One run at a time, for at most `seconds`, in a folder that is deleted with the page.
 
-    The run is a process of its own, on one thread, so that the page stays quick.
+    The run is a separate process, on one thread, so that the page stays responsive.
     """
 
     def __init__(self, seconds: float = MOST_SECONDS) -> None:
@@ -50,7 +50,7 @@ class Training:
         self._stopped = ""
 
     def start(self, problem: Problem) -> None:
-        """Begins a run; one that is under way must be stopped first."""
+        """Starts a run; one in progress must be stopped first."""
         with self._lock:
             if self._is_running:
                 assert self._problem is not None
@@ -75,7 +75,7 @@ class Training:
             self._timer.start()
 
     def stop(self, why: str = "stopped") -> None:
-        """Ends the run, if there is one, after the step under way; its network stays."""
+        """Ends the run, if there is one, after the current step; its network is kept."""
         with self._lock:
             if not self._is_running:
                 return
@@ -89,7 +89,7 @@ class Training:
                 self._process.wait()
 
     def progress(self) -> dict[str, Any]:
-        """What the run is called, whether it goes on, its scores, and the age of its network."""
+        """The name of the run, whether it is running, its scores, and the age of its network."""
         with self._lock:
             if self._problem is None or self._process is None:
                 return {"state": "none"}
@@ -110,7 +110,7 @@ class Training:
             }
 
     def weights(self, problem: Problem) -> Path:
-        """The newest weights of the run, which must be one of this problem."""
+        """The newest weights of the run, which must be for this problem."""
         with self._lock:
             newest = self._newest()
             if self._problem is not problem or newest is None:
@@ -118,7 +118,7 @@ class Training:
             return newest
 
     def close(self) -> None:
-        """Ends everything and leaves nothing behind."""
+        """Ends the run and removes its files."""
         self.stop()
         with self._lock:
             self._forget()
@@ -149,7 +149,7 @@ class Training:
             for line in file.read_text().splitlines():
                 try:
                     record = json.loads(line)
-                except json.JSONDecodeError:  # it is being written
+                except json.JSONDecodeError:  # the line is still being written
                     continue
                 if record.get("score") is not None:
                     stage = "" if file.parent.name == "run" else file.parent.name
