@@ -408,7 +408,7 @@ main(["solve", "hull", "points.npy", "--workers", "2"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     line = (
-        "data beyond memory needs dask and distributed;"
+        "data larger than memory needs dask and distributed;"
         " install them with pip install 'diconet[dask]'."
     )
     assert done.stderr.splitlines() == [line, f"diconet: {line}"]

@@ -1,7 +1,7 @@
-"""Problems beyond memory or one machine, on Dask: leaves where the data is, one tree over all.
+"""Problems larger than memory or one machine, on Dask: leaves where the data is, one tree over all.
 
-`diconet.convex_hull`, `kmeans`, `knapsack` and `tsp` come here with a Dask collection or a pattern
-of files. See docs/scale.md.
+`diconet.convex_hull`, `kmeans`, `knapsack` and `tsp` call this package when given a Dask collection
+or a pattern of files. See docs/scale.md.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def __getattr__(name: str) -> Any:
 
 
 def check_installed() -> None:
-    """Says what to install where something is missing."""
+    """Raises an error that says what to install if something is missing."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise ModuleNotFoundError(
-            f"data beyond memory needs {' and '.join(missing)};"
+            f"data larger than memory needs {' and '.join(missing)};"
             " install them with pip install 'diconet[dask]'."
         )
 

@@ -19,18 +19,18 @@ import numpy as np
 from pandas.api.types import is_numeric_dtype
 
 CHUNK_BYTES = 32 * 2**20
-"""About how much of a file is read at once."""
+"""Approximate number of bytes read from a file at once."""
 
 FEWEST_ROWS = 100_000
-"""Chunks known to have fewer rows together share a leaf."""
+"""Consecutive chunks share a leaf while they are known to have fewer rows together."""
 
 ROW_BITS = 40
-"""A row within its leaf takes the lower bits of an address, the leaf's number the upper ones."""
+"""An address has the row within its leaf in its lower bits, the leaf's number in the upper ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Rows that are read together: a Delayed or a function without arguments; maybe how many."""
+    """Rows that are read together: a Delayed or a function, and their number if known."""
 
     name: str
     source: Any
@@ -55,7 +55,7 @@ class Chunks:
         """The chunks of a Dask array or dataframe, or of the files that match a pattern.
 
         Columns are those `asked` for by name or number from 1, or else the `usual` ones by name;
-        all of them where nothing is usual. `what` is what messages call rows.
+        all columns if `usual` is None. `what` is the word for rows in messages.
         """
         columns = Columns(usual, asked)
         if isinstance(data, str | Path):
@@ -73,7 +73,7 @@ class Chunks:
 
 
 def read(sources: Sequence[Any], names: Sequence[str], what: str) -> np.ndarray:
-    """The rows of a leaf in float64, all of them finite."""
+    """The rows of a leaf in float64, checked to be finite."""
     parts = [
         _numbers(s() if callable(s) else s, n, what) for s, n in zip(sources, names, strict=True)
     ]
@@ -90,7 +90,7 @@ def _numbers(values: Any, name: str, what: str) -> np.ndarray:
         raise ValueError(f"{what} must be numbers; {name}: {error}.") from None
     if array.ndim != 2:
         raise ValueError(f"{what} must have two dimensions; {name} has shape {array.shape}.")
-    # A sum is finite if all of it is, and costs less than asking each.
+    # A sum is finite if all terms are, and costs less than checking each.
     with np.errstate(over="ignore", invalid="ignore"):
         sure = bool(np.isfinite(array.sum()))
     if not sure and not np.isfinite(array).all():
@@ -100,7 +100,7 @@ def _numbers(values: Any, name: str, what: str) -> np.ndarray:
 
 
 def _grouped(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
-    """Consecutive chunks in leaves; those of unknown size stay alone."""
+    """Consecutive chunks grouped into leaves; those of unknown size stay alone."""
     groups: list[tuple[Chunk, ...]] = []
     room = 0
     for chunk in chunks:
@@ -120,7 +120,7 @@ def _of_array(array: da.Array, columns: Columns, what: str) -> list[Chunk]:
         array = array[:, columns.numbered(array.shape[1], what)]
     number = [str(i) for i in range(array.numblocks[0])]
     if not np.isnan(array.shape[0]):
-        # Dask joins blocks in one go; a task with many small ones would cost more than the work.
+        # Let Dask concatenate: many small blocks in one task would cost more than the work.
         groups = _grouped([Chunk(i, None, n) for i, n in zip(number, array.chunks[0], strict=True)])
         number = [" to ".join(dict.fromkeys([g[0].name, g[-1].name])) for g in groups]
         sizes = tuple(sum(chunk.rows or 0 for chunk in group) for group in groups)
@@ -138,13 +138,13 @@ def _of_frame(frame: Any, columns: Columns, name: str) -> list[Chunk]:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns to read: those asked for, or the usual ones; all where nothing is usual."""
+    """Which columns to read: those asked for, else the usual ones, else all."""
 
     usual: Sequence[str] | None
     asked: Sequence[str] | None
 
     def of(self, there: Mapping[str, bool], name: str) -> list[str]:
-        """The names of the columns to read of those that are there, by whether they are numeric."""
+        """The names of the columns to read, given all names and whether each is numeric."""
         lower = {one.strip().lower(): one for one in there}
         numeric = [one for one, is_numeric in there.items() if is_numeric]
         known = ", ".join(there)
@@ -160,17 +160,17 @@ class Columns:
             return [lower[column] for column in self.usual]
         if self.usual and len(numeric) != len(self.usual):
             wanted = " and ".join(self.usual)
-            raise ValueError(f"columns must be {wanted}, or say which; {name} has {known}.")
+            raise ValueError(f"columns must be {wanted}, or be chosen; {name} has {known}.")
         if self.usual is None and len(numeric) < len(there):
             odd = next(one for one, is_numeric in there.items() if not is_numeric)
             raise ValueError(
                 f"every column must be a measurement; in {name} {odd!r} holds text: leave it out"
-                f" by columns {','.join(numeric)}."
+                f" with columns {','.join(numeric)}."
             )
         return numeric
 
     def numbered(self, width: int, name: str) -> list[int]:
-        """The places of the columns to read where they have no names."""
+        """The positions of the columns to read if they have no names."""
         names = [f"column{i + 1}" for i in range(width)]
         return [names.index(one) for one in self.of(dict.fromkeys(names, True), name)]
 
@@ -187,7 +187,7 @@ def paths_of(pattern: str) -> list[str]:
 
 
 def _of_files(pattern: str, columns: Columns) -> list[Chunk]:
-    """The parts of every file; a folder of Parquet counts as the files in it."""
+    """The chunks of every file; a Parquet folder counts as the files in it."""
     readers = {".parquet": _of_parquet, ".npy": _of_npy, ".csv": _of_csv, ".zarr": _of_zarr}
     chunks: list[Chunk] = []
     for path in paths_of(pattern):
@@ -204,7 +204,7 @@ def _of_files(pattern: str, columns: Columns) -> list[Chunk]:
 
 
 def _of_parquet(path: str, columns: Columns) -> list[Chunk]:
-    """A chunk per row group; an index that pandas wrote is no column."""
+    """One chunk per row group; an index that pandas wrote is not a column."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
@@ -226,7 +226,7 @@ def _row_group(path: str, group: int, columns: list[str]) -> np.ndarray:
 
 
 def _of_npy(path: str, columns: Columns) -> list[Chunk]:
-    """Chunks of a file that is never read as a whole, nor mapped, which would count as memory."""
+    """Chunks of a file that is never read whole, nor mapped, which would count as memory."""
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.flags.c_contiguous:
         raise ValueError(f"{path} must be a table of numbers by rows; got shape {array.shape}.")
@@ -246,7 +246,7 @@ def _slice(
 ) -> np.ndarray:
     flat = np.fromfile(path, dtype, rows * width, offset=offset)
     if len(flat) < rows * width:
-        raise ValueError(f"{path} must not shrink while it is read; it has.")
+        raise ValueError(f"{path} must not shrink while it is being read; it did.")
     table = flat.reshape(rows, width)
     return table if columns == list(range(width)) else table[:, columns]
 

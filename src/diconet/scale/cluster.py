@@ -1,4 +1,4 @@
-"""Workers for one call: a local cluster that ends with it, or a scheduler of the user's own."""
+"""Workers for one call: a local cluster that ends with it, or a running scheduler."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def connected(
 ) -> Iterator[Client]:
     """A client of `workers` local processes with one thread each, or of a running scheduler.
 
-    `memory` is what each local worker may use, such as "2GB", or else its share of what there is;
-    one that takes more starts again.
-    What goes wrong in them is raised where an answer is waited for, not logged as well.
+    `memory` is the limit of each local worker, such as "2GB"; by default its share of the
+    machine's. A worker that exceeds it is restarted. Errors in workers are raised where an answer
+    is awaited, and not logged as well.
     """
     if scheduler is not None:
         try:
@@ -39,7 +39,7 @@ def connected(
         limit = parse_bytes(memory) if memory else MEMORY_LIMIT // workers
     except ValueError:
         raise ValueError(f"memory must be a size such as 2GB; got {memory!r}.") from None
-    # Dask has workers hand back freed memory at once; a network then takes more than twice as long.
+    # Dask makes workers return freed memory at once; a network then takes more than twice as long.
     with (
         dask.config.set({_TRIM: None}),
         LocalCluster(
@@ -56,7 +56,7 @@ def connected(
 
 
 def in_words(client: Any) -> str:
-    """How many workers of which memory there are, and where to watch them."""
+    """The number of workers, their memory, and the address of the dashboard."""
     found = client.scheduler_info(n_workers=-1)["workers"].values()
     memory = {format_bytes(one["memory_limit"]) for one in found}
     many = f"{len(found)} worker{'s' * (len(found) != 1)}"

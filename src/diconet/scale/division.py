@@ -1,6 +1,6 @@
-"""Space in cells: straight cuts that a split network finds on a sample, made on every chunk.
+"""Cells of space: straight cuts that a split network finds on a sample, applied to every chunk.
 
-One pass says which cell each row is in, and one shuffle by Dask brings the rows of a cell together.
+One pass assigns each row to a cell, and one Dask shuffle brings the rows of a cell together.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from diconet.core.tree import Cut, Growth, PartitionTree, Split, grow
 from diconet.nets.axes import cut_across
 
 _QUARTER = 4
-"""Neither side of a cut gets less than one in this many points, where cells are to be alike."""
+"""With cells of similar size, either side of a cut gets at least one in this many points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some of the rows, and how many of all each stands for."""
+    """A sample of rows, and how many rows each of them represents."""
 
     points: np.ndarray
     weights: np.ndarray
 
     @classmethod
     def of(cls, rows: np.ndarray, share: int, seed: Sequence[int]) -> Sample:
-        """About `share` of the rows, drawn at random; all of fewer."""
+        """About `share` random rows; all if there are fewer."""
         many = len(rows) // max(1, len(rows) // share)
         points = rows[np.random.default_rng(seed).permutation(len(rows))[:many]]
         return cls(points, np.full(many, len(rows) / max(1, many)))
 
     def evened(self, most: int | None = None) -> np.ndarray:
-        """As many points or `most`, each of which stands for as many rows as any other."""
+        """At most `most` points, each of which represents the same number of rows."""
         reach = np.cumsum(self.weights)
         many = min(len(reach), most or len(reach))
         steps = (np.arange(many) + 0.5) * (reach[-1] / many)
@@ -51,9 +51,9 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """A tree of cuts: points are at first `normals @ (point - centre) <= places`, or beyond it.
+    """A tree of cuts: points are on the first side if `normals @ (point - centre) <= places`.
 
-    `below` says what is on either side of each cut: another one, or the cell `~below`. Cells are
+    `below` says what is on either side of each cut: another cut, or the cell `~below`. Cells are
     numbered from the left of the tree, and `budgets` are what the split gave to each.
     """
 
@@ -65,13 +65,13 @@ class Division:
 
     @classmethod
     def by_size(cls, split: Split, sample: np.ndarray, most: float) -> Division:
-        """Cells of at most `most` points of the sample, and not much fewer."""
+        """Cells of at most `most` points of the sample, and not many fewer."""
         growth = Growth(leaf_size=max(1, int(most)))
         return cls._grown(_Straight(split, balanced=True), sample, growth, None)
 
     @classmethod
     def by_budget(cls, split: Split, sample: np.ndarray, budget: int, most: int) -> Division:
-        """Cells of a budget of at most `most`, where a split divides that of all among them."""
+        """Cells with a budget of at most `most`, for a split that divides the whole budget."""
         return cls._grown(_Straight(split, most=most), sample, Growth(), budget)
 
     @classmethod
@@ -99,7 +99,7 @@ class Division:
         return len(self.places) + 1
 
     def cells(self, points: np.ndarray) -> np.ndarray:
-        """The number of each point's cell."""
+        """The cell number of each point."""
         found = np.zeros(len(points), dtype=np.int64)
         if len(self.places):
             _descend(points, self.centre, self.normals, self.places, self.below, found)
@@ -107,7 +107,7 @@ class Division:
 
 
 def _below(tree: PartitionTree) -> tuple[np.ndarray, np.ndarray]:
-    """What is below each inner node, leaves as they come by level; where each is from the left."""
+    """The children of each inner node, leaves numbered by level; their order from the left."""
     below, last, first_cut, cells = [], [], 0, 0
     start = np.zeros(1)
     for level in tree.levels:
@@ -123,11 +123,11 @@ def _below(tree: PartitionTree) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Straight:
-    """Another split's cuts made straight, and remembered, so that they cut points it never saw.
+    """Straightens and records another split's cuts, so that they apply to points it never saw.
 
-    The line between the means of the two sides is cut where as many points lie before it. With
-    `balanced`, a cut that leaves a side little moves along its line. Sides whose budget is at most
-    `most` are finished.
+    The line between the means of the two sides is cut so that the same number of points lie on each
+    side. With `balanced`, a cut that leaves one side too small moves along its line. Sides whose
+    budget is at most `most` are finished.
     """
 
     def __init__(self, split: Split, *, balanced: bool = False, most: int = 0) -> None:
@@ -159,7 +159,7 @@ class _Straight:
 
 
 def _at_its_own_scale(sets: SetBatch) -> SetBatch:
-    """Every node around zero and of size one, where single precision serves."""
+    """Every node centred and scaled to size one, where single precision is enough."""
     x = sets.items - sets.mean(sets.items)[sets.owner]
     reach = segment_max(x.abs().amax(1), sets.owner, len(sets))
     return sets.with_items((x / torch.where(reach > 0, reach, 1)[sets.owner][:, None]).float())
@@ -167,7 +167,7 @@ def _at_its_own_scale(sets: SetBatch) -> SetBatch:
 
 @dataclass(frozen=True)
 class MedianSplit:
-    """Cuts planar sets at the median across the longer side of their box, turned by `angle`."""
+    """Cuts planar sets at the median across the longer side of their box, rotated by `angle`."""
 
     angle: float = 0.0
 
@@ -196,7 +196,7 @@ def _descend(points, centre, normals, places, below, cells):
 
 
 def shuffled(frames: Sequence[Delayed], cells: int, columns: dict[str, Any]) -> list[Delayed]:
-    """The rows of each cell together: `columns` says what the frames hold, one of them `cell`."""
+    """The rows of each cell together; `columns` describes the frames' columns, including `cell`."""
     meta = pd.DataFrame({name: np.empty(0, kind) for name, kind in columns.items()})
     frame = dd.from_delayed(list(frames), meta=meta, verify_meta=False)
     by_cell = frame.set_index("cell", divisions=list(range(cells + 1)), shuffle_method="tasks")

@@ -1,4 +1,4 @@
-"""Hulls of any number of points: corners of each leaf, merged up a tree, proved at every node."""
+"""Hulls of any number of points: corners of each leaf, merged up a tree, proven at every node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from diconet.scale.chunks import ROW_BITS, Chunks
 from diconet.scale.work import computed, leaves, merged, offsets_of
 
 _ROUNDING = 1e-14
-"""More than rounding can move a point across an edge, relative to the square of the extent."""
+"""Above the largest rounding error of a point's side of an edge, relative to the squared extent."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +35,7 @@ class LargeHull(Solution):
     exact: bool = True
 
     def quality(self) -> str:
-        """The number of corners; they are certainly right."""
+        """The number of corners, which are certainly right."""
         return f"{len(self.indices)} corners of {self.size} points, exact"
 
     def record(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class LargeHull(Solution):
 
 @dataclass(frozen=True, eq=False)
 class _Corners:
-    """Corners of some leaves, counter-clockwise, their addresses, and the leaves' sizes."""
+    """Corners of some leaves, counter-clockwise, with their addresses, and the leaves' sizes."""
 
     points: np.ndarray
     address: np.ndarray
@@ -73,9 +73,9 @@ def convex_hull(
 ) -> LargeHull:
     """The hull of a Dask array or dataframe, or of files that match a pattern.
 
-    `columns` says which, by name or number from 1, where they are not x and y. At inner nodes the
-    network merges; what it does not get right is repaired in exact arithmetic, so that every node's
-    hull is the hull.
+    `columns` selects the coordinates, by name or number from 1, if they are not x and y. The
+    network merges at inner nodes; wrong answers are repaired in exact arithmetic, so that every
+    node has its true hull.
     """
     chunks = Chunks.of(points, "points", ("x", "y"), columns)
     parts = leaves(_leaf, chunks, "hull")
@@ -106,14 +106,14 @@ def _merge(parts: list[_Corners], model: Any, seed: int | None) -> _Corners:
     hull = hull_in_memory(points, repair=True, model=model, seed=seed)
     assert not isinstance(hull, list)
     corners = hull.indices
-    # From the leftmost on, so that the area is the same to the last bit.
+    # Start at the leftmost corner, so that the area is the same to the last bit.
     start = np.lexsort((points[corners, 1], points[corners, 0]))[0]
     corners = np.roll(corners, -int(start))
     return _Corners(points[corners], address[corners], sizes)
 
 
 def _deep_inside(points: np.ndarray) -> np.ndarray:
-    """Points certainly inside the polygon of those farthest in eight directions."""
+    """Which points are certainly inside the polygon of the extreme points in eight directions."""
     if len(points) < 9:
         return np.zeros(len(points), dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,7 +1,7 @@
 """One round trip from pieces: runs of cities whose ends are joined by edges between cells.
 
-Cells are searched at the same time, so what they give back may close to several round trips.
-Where two of them come close, an edge of each is exchanged for two that join them.
+Cells are searched in parallel, so their results may close into several round trips. Where two of
+these come close, one edge of each is exchanged for two that join them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _FEW = 8
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Stretches of a tour within cells: `many` cities from one end to the other.
+    """Stretches of a tour within cells, each with `many` cities.
 
-    `edges` are the numbers of the edges that leave the two ends; every number occurs twice in all.
-    `ends` are where the two ends lie, and `length` is how long the runs of each cell are together.
+    `edges` are the numbers of the edges that leave the two ends; each number occurs twice in all.
+    `ends` are the coordinates of the two ends, `length` the total length of the runs of each cell.
     """
 
     edges: np.ndarray
@@ -33,9 +33,9 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """For each run, the place of its first city on the tour and the direction; the tour's length.
+    """For each run, the tour position of its first city and its direction; the tour's length.
 
-    `first` is where each cell's runs begin among all, by cell.
+    `first` is the index of each cell's first run.
     """
 
     start: np.ndarray
@@ -45,7 +45,7 @@ class Places:
     length: float
 
     def of_cell(self, cell: int, many: np.ndarray) -> np.ndarray:
-        """The place of every city of a cell, in the order of its runs."""
+        """The tour position of every city of a cell, in the order of its runs."""
         first = self.first.get(cell, 0)
         start, forward = (x[first : first + len(many)] for x in (self.start, self.forward))
         within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
@@ -70,18 +70,18 @@ def linked(runs: Runs) -> Places:
 
 
 def _partners(edges: np.ndarray) -> np.ndarray:
-    """For every end of a run, the end at the other side of its edge."""
+    """For every end of a run, the end on the other side of its edge."""
     order = np.argsort(edges, kind="stable")
     pairs = order.reshape(-1, 2)
     if (edges[pairs[:, 0]] != edges[pairs[:, 1]]).any():
-        raise RuntimeError("an edge between cells has lost one of its ends.")
+        raise RuntimeError("an edge between cells lost one of its ends.")
     partner = np.empty(len(edges), dtype=np.int64)
     partner[pairs[:, 0]], partner[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
     return partner
 
 
 def _joined(partner: np.ndarray, ends: np.ndarray, trip: np.ndarray, near: int) -> int:
-    """Joins round trips by the cheapest exchanges among near edges; how many were joined."""
+    """Joins round trips by the cheapest exchanges of nearby edges; returns how many it joined."""
     a = np.flatnonzero(np.arange(len(partner)) < partner)
     b = partner[a]
     middle = (ends[a] + ends[b]) / 2
@@ -123,7 +123,7 @@ def _boss(boss: np.ndarray, one: int) -> int:
 @njit(cache=True, nogil=True)
 @no_type_check
 def _trips(partner):
-    """Which round trip each run is on."""
+    """The round trip that each run is on."""
     many = len(partner) // 2
     trip = np.full(many, -1, dtype=np.int64)
     number = 0
@@ -141,7 +141,7 @@ def _trips(partner):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _walk(partner, many):
-    """Where on the one round trip each run begins, and whether it is gone through forward."""
+    """Where each run begins on the one round trip, and whether it is traversed forward."""
     start = np.zeros(len(many), dtype=np.int64)
     forward = np.ones(len(many), dtype=np.bool_)
     end, at = 1, 0

@@ -1,10 +1,10 @@
-"""Knapsacks of any number of items: all but a core are decided by a rate, which passes find.
+"""Knapsacks of any number of items: all but a core are decided by a rate, found in a few passes.
 
-The *rate* is what a unit of room is worth. What an item *loses* by being on the wrong side is its
-value less its weight times the rate. Items that lose most are decided; the core, those that lose
-least, goes up the tree and is solved. If no answer that flips an item outside the core can be
-better (its loss is more than the gap that is left), the answer is proven optimal. All sums are
-exact, so no order of chunks can change anything.
+The *rate* is the value of a unit of room. The *loss* of an item, if flipped, is the difference
+between its value and its weight times the rate. Items with large losses are decided; the core,
+with the smallest losses, goes up the tree and is solved. If no answer that flips an item outside
+the core can be better (its loss exceeds the remaining gap), the answer is proven optimal. All sums
+are exact, so the order of chunks cannot change anything.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from diconet.scale.chunks import Chunks
 from diconet.scale.work import by_block, computed, gathered, in_order, leaves, merged, offsets_of
 
 CORE = 4_096
-"""How many items go up the tree at most."""
+"""The largest number of items that go up the tree."""
 
 _DIGIT = 16
-_UNIT = 1_126  # doubles are whole multiples of two to the power of minus this
+_UNIT = 1_126  # doubles are whole multiples of 2 to the power of minus this
 _HAIR = 2.0**-50
 _SUM_BITS = 52
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LargePacking(Solution):
-    """A choice among `size` items: `taken` says for each, in their order, whether it is in.
+    """A choice among `size` items: `taken` says for each item, in order, whether it is taken.
 
-    `taken` is a Dask array, worked out when asked for, and `chosen` the indices of what is taken.
-    `bound` is a value that no choice can exceed.
+    `taken` is a Dask array, computed on demand, and `chosen` the indices of the items taken.
+    `bound` is an upper bound on the value of any choice.
     """
 
     size: int
@@ -54,24 +54,24 @@ class LargePacking(Solution):
 
     @property
     def chosen(self) -> da.Array:
-        """The indices of the items that are taken, in order."""
+        """The indices of the items taken, in order."""
         return da.flatnonzero(self.taken)
 
     @property
     def gap(self) -> float:
-        """How much better, relative to this, the best choice could be; 0 if this is proven it."""
+        """How much better the best choice could be, relative to this one; 0 if proven optimal."""
         if self.bound <= self.value:
             return 0.0
         return self.bound / self.value - 1 if self.value > 0 else math.inf
 
     def quality(self) -> str:
-        """How near to the best choice it certainly is."""
+        """A bound on the distance to the best choice."""
         if self.gap == 0:
             return f"{self.size} items, proven optimal"
         return f"{self.size} items, at most {100 * self.gap:.3g}% below the best"
 
     def record(self) -> dict[str, Any]:
-        """Items, value, weight, capacity and what is proven; the choice is not gathered."""
+        """Items, value, weight, capacity and what is proven, without the choice itself."""
         return {
             "items": self.size,
             "value": self.value,
@@ -82,7 +82,7 @@ class LargePacking(Solution):
         }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """The chosen items, a chunk at a time."""
+        """The chosen items, one chunk at a time."""
         yield ("index",)
         for start, taken in by_block(self.taken):
             yield from ((start + int(i),) for i in np.flatnonzero(taken))
@@ -97,11 +97,11 @@ def knapsack(
     seed: int | None = None,
     columns: Sequence[str] | None = None,
 ) -> LargePacking:
-    """What to take of the items in two Dask columns, or in one table with columns value, weight.
+    """The best choice of items from two Dask columns, or one table with columns value, weight.
 
-    The table may be a Dask dataframe, an array of two columns or a pattern of files; `weights` is
-    None then, and `columns` says which, by name or number from 1, where they are not called so.
-    Numbers count as they are in float64.
+    The table may be a Dask dataframe, an array of two columns or a pattern of files; then `weights`
+    is None, and `columns` selects the columns, by name or number from 1, if they have other names.
+    Numbers are read as float64.
     """
     table = values if weights is None else _beside(values, weights)
     chunks = Chunks.of(table, "items", ("value", "weight"), columns)
@@ -136,7 +136,7 @@ def _beside(values: Any, weights: Any) -> da.Array:
 
 
 def exact_sum(numbers: np.ndarray) -> int:
-    """The sum of doubles without any rounding, in units of which all doubles are multiples."""
+    """The exact sum of doubles, in a unit of which all doubles are multiples."""
     mantissa, exponent = np.frexp(numbers)
     digits = np.ldexp(mantissa, 53).astype(np.int64)
     total = 0
@@ -152,12 +152,12 @@ def _as_float(total: int) -> float:
 
 
 def _useful(rows: np.ndarray, room: int) -> np.ndarray:
-    """Items of some value and weight that fit on their own."""
+    """Which items have some value and weight, and fit on their own."""
     return (rows[:, 0] > 0) & (rows[:, 1] > 0) & (rows[:, 1] <= _as_float(room))
 
 
 def _rate_bits(rows: np.ndarray) -> np.ndarray:
-    """Value per weight as a whole number in the same order: the bits of the double."""
+    """Value per weight as an integer of the same order: the bits of the double."""
     with np.errstate(over="ignore"):
         return (rows[:, 0] / rows[:, 1]).view(np.int64)
 
@@ -183,9 +183,9 @@ def _census(rows: np.ndarray, number: int, room: int) -> _Census:
 
 @dataclass(frozen=True)
 class _Break:
-    """Where the room ends, in falling order of rate: items of a higher rate than this are taken.
+    """Where the capacity ends, in descending order of rate: items of a higher rate are taken.
 
-    Of those at this very rate (its bits), the ones with an index below `cut`.
+    Of items with exactly this rate (its bits), those with an index below `cut` are taken.
     """
 
     bits: int
@@ -193,26 +193,26 @@ class _Break:
 
     @property
     def rate(self) -> float:
-        """What a unit of room is worth."""
+        """The value of a unit of room."""
         return float(np.array(self.bits).view(np.float64)) if self.bits > 0 else 0.0
 
     def is_before(self, bits: np.ndarray, index: np.ndarray) -> np.ndarray:
         return (bits > self.bits) | ((bits == self.bits) & (index < self.cut))
 
     def losses(self, rows: np.ndarray, bits: np.ndarray) -> np.ndarray:
-        """What items lose on the wrong side; where all fit, all that there is."""
+        """The losses of items if flipped; infinite if all items fit."""
         if self.bits < 0:
             return np.full(len(rows), np.inf)
         return np.where(bits == self.bits, 0.0, np.abs(rows[:, 0] - self.rate * rows[:, 1]))
 
 
 def _break(chunks: Chunks, census: _Census, room: int, offsets: np.ndarray) -> _Break:
-    """Found digit by digit, from histograms of weight over rates, and over places if rates tie."""
+    """The break, found digit by digit from histograms of weight by rate, then by index for ties."""
     unit = census.weight.bit_length() - _SUM_BITS
     limit, above = room >> unit, 0.0
 
     def digit(how: Any, *where: Any) -> tuple[int, int]:
-        """The digit at which the room ends, and how many items have it."""
+        """The digit at which the capacity ends, and how many items have it."""
         nonlocal above
         parts = leaves(_histogram, chunks, "rates", room, offsets, unit, how, *where)
         weight, count = computed(merged(_added, parts, "rates"))
@@ -222,7 +222,7 @@ def _break(chunks: Chunks, census: _Census, room: int, offsets: np.ndarray) -> _
         return place, int(count[place])
 
     prefix, shift, many = 0, 64, CORE
-    while shift > 0 and many > 1:  # a rate that is off makes the bound loose
+    while shift > 0 and many > 1:  # an imprecise rate makes the bound loose
         shift -= _DIGIT
         place, many = digit(_rate_digit, prefix, shift)
         prefix = (prefix << _DIGIT) + 2**_DIGIT - 1 - place
@@ -242,7 +242,7 @@ def _rate_digit(bits: np.ndarray, index: np.ndarray, prefix: int, shift: int) ->
 
 
 def _place_digit(bits: np.ndarray, index: np.ndarray, least: int, cut: int, step: int) -> Any:
-    """Which items are at this rate and in this range of places, and in which part of it."""
+    """Which items have this rate and lie in this range of indices, and in which part of it."""
     digit = (index - cut) // step
     here = (bits == least) & (digit >= 0) & (digit < 2**_DIGIT)
     return here, digit[here]
@@ -266,12 +266,12 @@ def _added(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.n
 
 @dataclass(frozen=True, eq=False)
 class _Core:
-    """The items that lose least on the wrong side, and what is taken of all others.
+    """The items with the smallest losses, and the totals of those taken among all others.
 
-    `items` are in the order of their numbers, which are the index: value, weight, what each loses,
-    how far its place is `apart` from the break, and if it is before it. `outside` is the least that
-    one of the others loses, `doubt` the value of items whose rate is so near that rounding may have
-    put them on the wrong side, `largest` the largest value, `whole` if all values are whole.
+    `items` are ordered by their number, the index: value, weight, loss, how far `apart` each is
+    from the break, and whether it comes before it. `outside` is the smallest loss among the others,
+    `doubt` the value of items whose rate is so close that rounding may have put them on the wrong
+    side, `largest` the largest value, `whole` whether all values are whole.
     """
 
     items: pd.DataFrame
@@ -303,7 +303,7 @@ class _Core:
         return cls(items, free, 0, np.inf, doubt, largest, whole).smaller()
 
     def smaller(self) -> _Core:
-        """At most as many items as a core has; the others are decided."""
+        """The core reduced to its maximum size; the other items are decided."""
         found = self.items[np.isfinite(self.items["loss"])]
         found = found.nsmallest(CORE, ["loss", "apart"]).sort_index()
         others = self.items[~self.items.index.isin(found.index)]
@@ -336,7 +336,7 @@ def _numbers(items: pd.DataFrame) -> np.ndarray:
 def _solved(
     core: _Core, room: int, rate: float, model: Any, seed: int | None
 ) -> tuple[np.ndarray, float]:
-    """Which of the core to take, and what no choice of all items is worth more than."""
+    """Which items of the core to take, and an upper bound on the value of any choice."""
     items = _numbers(core.items)
     if len(items) == 0:
         return np.zeros(0, dtype=bool), _as_float(core.value)
@@ -350,7 +350,7 @@ def _solved(
     within = Fraction(core.value, 1 << _UNIT) + Fraction(best.bound)
     if math.isinf(core.outside):
         return picked, _rounded_up(within)
-    # Flipping an item outside the core costs at least what that loses, of what rates allow.
+    # Flipping an item outside the core costs at least its loss, from what the rate allows.
     taken = items[core.items["taken"]]
     unused = left - Fraction(exact_sum(taken[:, 1]), 1 << _UNIT)
     most = Fraction(core.value + exact_sum(taken[:, 0]), 1 << _UNIT) + Fraction(rate) * unused

@@ -1,12 +1,13 @@
-"""Centres of a weighted sample that stands for any number of points.
+"""Centres from a weighted sample that represents any number of points.
 
-It is a lightweight coreset (Bachem, Lucic & Krause, 2018): a point is drawn with probability half
-uniform, half in proportion to its squared distance from the mean of all, and counts by the inverse.
-For every set of k centres at once, its cost on the sample is then within eps (cost + cost of one
-centre) / 2 of that on all points, with eps in proportion to sqrt(d k log k / m) for m points.
+The sample is a lightweight coreset (Bachem, Lucic & Krause, 2018): a point is drawn with
+probability half uniform, half in proportion to its squared distance from the overall mean, and
+weighted by the inverse. For every set of k centres at once, its cost on the sample is then within
+eps (cost + cost of one centre) / 2 of that on all points, with eps in proportion to
+sqrt(d k log k / m) for m points.
 
-Where there are many clusters, the network's split divides space: each cell's part of the sample is
-clustered on its own, and the network's merge puts right what lies across the cuts.
+With many clusters, the network's split divides space: each cell's part of the sample is clustered
+separately, and the network's merge corrects what lies across the cuts.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from diconet.scale.work import gathered, leaves, merged
 
 _SAMPLE_PER_CLUSTER = 2_000
 _SAMPLE = 20_000, 400_000
-"""How many points stand for all: per cluster, and at least and at most."""
+"""The minimum and maximum sample size."""
 
 CELL = 128
-"""Clusters of a cell, at most: fewer are found in less time than the sample takes to move."""
+"""Maximum clusters per cell: fewer are found in less time than the sample takes to move."""
 
 _SEEN = 2**16
-"""About how many points the split divides space by."""
+"""Approximate number of points by which the split divides space."""
 
 _ROUNDS = 300
 _TINY = 1e-300
@@ -44,7 +45,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """Sizes of leaves, the mean of their points and the sum of squares around it, some points."""
+    """Sizes of leaves, the mean of their points, the sum of squares around it, and some points."""
 
     sizes: np.ndarray
     mean: np.ndarray
@@ -53,18 +54,18 @@ class Census:
 
     @classmethod
     def of(cls, rows: np.ndarray, number: int, share: int, seed: int) -> Census:
-        """That of one leaf."""
+        """The census of one leaf."""
         mean = np.einsum("ij->j", rows) / max(len(rows), 1)  # half the time of rows.mean(0)
         spread = float(_squares(rows, mean).sum())
         return cls(np.array([len(rows)]), mean, spread, Sample.of(rows, share, [seed, number, 1]))
 
     @staticmethod
     def merge(parts: list[Census]) -> Census:
-        """That of several leaves."""
+        """The census of several leaves."""
         sizes = np.concatenate([part.sizes for part in parts])
         counts = np.array([part.sizes.sum() for part in parts], dtype=np.float64)
         if len({len(part.mean) for part in parts}) > 1:
-            raise ValueError("points must have as many columns in every chunk; they have not.")
+            raise ValueError("points must have equally many columns in every chunk; they do not.")
         means = np.stack([part.mean for part in parts])
         mean = counts @ means / max(counts.sum(), 1)
         apart = float(counts @ np.square(means - mean).sum(1))
@@ -115,7 +116,7 @@ def _names(width: int) -> list[str]:
 def _drawn(
     rows: np.ndarray, number: int, census: Census, division: Division, wanted: int, seed: int
 ) -> pd.DataFrame:
-    """This leaf's share of the sample: points, how much each counts, and their cells."""
+    """This leaf's share of the sample: points, their weights and their cells."""
     total = int(census.sizes.sum())
     places, weights = np.arange(len(rows)), np.ones(len(rows))
     if total > wanted and len(rows):
@@ -136,7 +137,7 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class _Clusters:
-    """Points of the sample in `count` clusters: how much each counts, and its label."""
+    """Points of the sample in `count` clusters, with their weights and labels."""
 
     points: np.ndarray
     weights: np.ndarray
@@ -152,7 +153,7 @@ class _Clusters:
 
 
 def _clustered(cell: pd.DataFrame, budget: int, network: DiCoNet, seed: int | None) -> _Clusters:
-    """The clusters of a cell by the network; no more than it has points."""
+    """The network's clusters of a cell, at most as many as it has points."""
     cell = cell.sort_values("address", kind="stable")
     points = cell[[name for name in cell.columns if name not in _KEYS]].to_numpy()
     return _by_network(points, cell["weight"].to_numpy(), budget, network, seed)
@@ -170,7 +171,7 @@ def _by_network(
 
 
 def _joined(parts: list[_Clusters], network: DiCoNet) -> _Clusters:
-    """The clusters of several cells, put right by the network's merge on some of their points."""
+    """The clusters of several cells, corrected by the network's merge on some of their points."""
     if len(parts) == 1:
         return parts[0]
     points = np.concatenate([part.points for part in parts])
@@ -198,9 +199,9 @@ def _joined(parts: list[_Clusters], network: DiCoNet) -> _Clusters:
 def _settled(
     found: _Clusters, k: int, network: DiCoNet, seed: int | None
 ) -> tuple[np.ndarray, float, int]:
-    """Centres after Lloyd's algorithm on all of the sample, their cost on it, and its size."""
+    """Centres after Lloyd's algorithm on the whole sample, their cost on it, and its size."""
     points, weights = found.points, found.weights
-    if found.count < k:  # where a cell has fewer points than clusters
+    if found.count < k:  # a cell had fewer points than clusters
         found = _by_network(points, weights, k, network, seed)
     labels = lloyd(points, weights, found.centres(), rounds=_ROUNDS, labels=found.labels).labels
     centres = _Clusters(points, weights, labels, k).centres()

@@ -1,10 +1,10 @@
-"""Tours of any number of cities: cells of the plane are leaves, then windows across their seams.
+"""Tours of any number of cities: cells of the plane are leaves, then the seams are repaired.
 
-Cuts of a sample divide the plane, by the split that has learned to keep clusters whole, for few of
-a short tour's edges lead from one to the next. One shuffle by Dask brings each cell together, and
-`diconet.tsp` makes a round trip of each. What goes up is where these can be opened near the edge of
-their cells; one task joins them. A second division, turned against the first, then brings the seams
-inside cells, where the search repairs them while the rest of the tour stays.
+Cuts of a sample divide the plane, by the split that has learned to keep clusters whole, since few
+edges of a short tour lead from one cluster to the next. One Dask shuffle brings each cell together,
+and `diconet.tsp` finds a round trip in each. The places where these can be opened near the edge of
+their cells go up the tree; one task joins them. A second division, rotated against the first, then
+brings the seams inside cells, where the search repairs them while the rest of the tour stays fixed.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from diconet.scale.work import (
 )
 
 CELL = 32_768
-"""Cities of a cell, at most, as far as the sample knows."""
+"""Maximum number of cities per cell, as estimated from the sample."""
 
-_SAMPLE, _PER_CELL = 2**20, 1_000  # points that cuts are found on, at most: in all, per cell
+_SAMPLE, _PER_CELL = 2**20, 1_000  # maximum sample size for cuts: in all, per cell
 _OPEN = 32  # edges near each side of a cell where its round trip can be opened
 _KICKS, _SEAM_KICKS = 1.0, 10.0  # per city
 _ANGLE = math.pi / 5
 _NEAR = 7
-_STRIP = 4  # how many neighbours away from a seam cities are searched again
-_PART, _FEWEST = 3_000, 8  # cities searched at once, and that are worth it
+_STRIP = 4  # cities within this many neighbours of a seam are searched again
+_PART, _FEWEST = 3_000, 8  # cities searched at once, and the fewest worth searching
 _WALK = 20
 _HAIR = 1e-12
 
@@ -62,7 +62,7 @@ _HAIR = 1e-12
 class LargeTour(Solution):
     """A round trip through `size` cities that starts at city 0; `value` is its length.
 
-    `tour` holds the cities in the order of the trip, as a Dask array.
+    `tour` holds the cities in visiting order, as a Dask array.
     """
 
     size: int
@@ -70,15 +70,15 @@ class LargeTour(Solution):
     cells: int
 
     def quality(self) -> str:
-        """The number of cities, and its length against that of many random cities."""
+        """The number of cities and cells."""
         return f"{self.size} cities in {self.cells} cells"
 
     def record(self) -> dict[str, Any]:
-        """Cities, length and cells; the tour is not gathered."""
+        """Cities, length and cells, without the tour itself."""
         return {"cities": self.size, "value": self.value, "cells": self.cells}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """The cities in order, a piece at a time."""
+        """The cities in order, one piece at a time."""
         yield ("city",)
         for _, cities in by_block(self.tour):
             yield from ((city,) for city in cities.tolist())
@@ -95,8 +95,8 @@ def tsp(
 ) -> LargeTour:
     """A short round trip through a Dask array or dataframe, or files that match a pattern.
 
-    `kicks` is how long cells are searched, per city, and `cell` how many cities they have at most.
-    `columns` says which, by name or number from 1, where they are not x and y.
+    `kicks` is the search effort in cells, per city, and `cell` the maximum number of cities in one.
+    `columns` selects the coordinates, by name or number from 1, if they are not x and y.
     The same chunks and seed give the same tour, on any number of workers.
     """
     check_amount(kicks, "kicks")
@@ -134,7 +134,7 @@ def tsp(
 
 
 def _pieces(frames: Sequence[Any], size: int) -> list[Any]:
-    """The tour as pieces of one length, from the first city on: rows in the order of the tour."""
+    """The tour in pieces of equal length, from the first city on: rows in tour order."""
     start = delayed(_start, pure=False)([delayed(_place_of_first, pure=False)(f) for f in frames])
     step = -(-size // len(frames))
     moved = [delayed(_by_piece, pure=False)(frame, size, start, step) for frame in frames]
@@ -192,7 +192,7 @@ def _toured(
 def _with_runs(
     part: pd.DataFrame, number: int, runs: list[np.ndarray], edges: np.ndarray
 ) -> tuple[pd.DataFrame, Runs]:
-    """The cell in the order of its runs, and what goes up of them."""
+    """The cell in the order of its runs, and the part of them that goes up the tree."""
     order = np.concatenate([np.empty(0, np.int64), *runs])
     part = part.iloc[order].assign(old=number)
     xy = part[["x", "y"]].to_numpy()
@@ -206,7 +206,7 @@ def _with_runs(
 
 
 def _placed(cells: Sequence[Delayed], division: Division | None) -> tuple[list[Delayed], Delayed]:
-    """All cells with the places of their cities on one round trip."""
+    """All cells with the positions of their cities on one round trip."""
     runs = [summary for _, summary in cells]
     places = delayed(linked, pure=False)(merged(gathered, runs, "tour"))
     place = delayed(_place, pure=False)
@@ -223,19 +223,19 @@ def _place(
 
 
 def _repaired(part: pd.DataFrame, number: int, size: int, seed: int) -> tuple[pd.DataFrame, Runs]:
-    """A cell's runs after a search along the seams within it; ways outside it stay."""
+    """A cell's runs after a search along the seams within it; paths outside it stay."""
     if len(part) == 0:
         return _with_runs(part.reset_index(drop=True), number, [], np.empty((0, 2), np.int64))
     part = part.sort_values("place", kind="stable").reset_index(drop=True)
     place = part["place"].to_numpy()
     gap = np.flatnonzero(np.roll(place, -1) != (place + 1) % size)
-    gap = gap if len(gap) else np.array([len(place) - 1])  # all of the tour
+    gap = gap if len(gap) else np.array([len(place) - 1])  # the cell holds the whole tour
     shift = int(gap[0]) + 1
     part = part.iloc[np.roll(np.arange(len(part)), -shift)].reset_index(drop=True)
     place = np.roll(place, -shift)
     last = np.append(gap[1:], gap[0] + len(place)) - shift
-    # Between runs stands one number beyond the cities for each way outside, which the search moves
-    # as it is. In the end, the two cities beside it are still those that it led from and to.
+    # Each path outside the cell is represented between runs by one number beyond the cities, which
+    # the search moves as a unit. At the end, the two cities beside it are still those it connects.
     path = np.insert(np.arange(len(place)), last + 1, len(place) + np.arange(len(last)))
     path = _searched(part, path.astype(np.int32), seed + number).astype(np.int64)
     way = path >= len(place)
@@ -256,7 +256,7 @@ def _repaired(part: pd.DataFrame, number: int, size: int, seed: int) -> tuple[pd
 
 
 def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
-    """The path with the cities near old seams searched, in parts; numbers beyond cities stay."""
+    """The path after a search of the cities near old seams, in parts; other numbers stay."""
     xy = part[["x", "y"]].to_numpy()
     members = _strip(xy, part["old"].to_numpy())
     if len(members) < _FEWEST:
@@ -281,7 +281,7 @@ def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _strip(xy: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """The cities near seams, where neighbours were in different cells before."""
+    """The cities near seams, whose neighbours were in different cells before."""
     there = np.asarray(cKDTree(xy).query(xy, k=min(_NEAR + 1, len(xy)))[1]).reshape(len(xy), -1)
     strip = (old[there] != old[:, None]).any(1)
     for _ in range(_STRIP):
@@ -295,7 +295,7 @@ def _place_of_first(part: pd.DataFrame) -> int | None:
 
 
 def _start(places: list[int | None]) -> int:
-    """Where city 0 is on the tour: one cell knows."""
+    """The position of city 0 on the tour, which one cell knows."""
     return next(place for place in places if place is not None)
 
 

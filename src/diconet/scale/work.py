@@ -1,6 +1,6 @@
-"""Work on chunks: a task per leaf, a tree of merges over them, and waiting for it.
+"""Work on chunks: one task per leaf, a tree of merges over them, and waiting for the result.
 
-Every task is a pure function of its inputs, so Dask does again what a lost worker had done.
+Every task is a pure function of its inputs, so Dask can repeat what a lost worker had done.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dask.delayed import Delayed, delayed
 from diconet.scale.chunks import Chunks, read
 
 SPLIT_EVERY = 8
-"""How many partial answers a merge takes."""
+"""The number of partial answers per merge."""
 
 PATIENCE = 30.0
-"""Seconds without any worker after which nobody waits for one."""
+"""Seconds without any worker after which waiting ends with an error."""
 
 POLL = 0.25
-"""Seconds between two looks at the cluster."""
+"""Seconds between checks of the cluster."""
 
 Report = Callable[[dict[str, tuple[int, int]]], None]
-"""Told now and then, per kind of task, how many are done and how many there are."""
+"""Receives, per kind of task, how many are done and how many there are."""
 
 _T = TypeVar("_T")
 
@@ -39,7 +39,7 @@ _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 @contextmanager
 def reporting(report: Report) -> Iterator[None]:
-    """Tells `report` how far work is, while the block runs on a cluster."""
+    """Calls `report` with the progress while the block runs on a cluster."""
     token = _report.set(report)
     try:
         yield
@@ -73,7 +73,7 @@ def _on_rows(
 
 
 def merged(merge: Callable[[list[Any]], Any], parts: Sequence[Delayed], name: str) -> Delayed:
-    """One answer from many: `merge` on groups of neighbours, and again on what comes of them."""
+    """One answer from many: `merge` on groups of neighbours, and again on the results."""
     group, number, level = f"{name} merges-{uuid4().hex}", 0, list(parts)
     task = delayed(merge, pure=False)
     while number == 0 or len(level) > 1:
@@ -87,7 +87,7 @@ def merged(merge: Callable[[list[Any]], Any], parts: Sequence[Delayed], name: st
 
 
 def gathered(parts: list[_T]) -> _T:
-    """One of several of a kind: arrays end to end, numbers added up, and so within them."""
+    """Several dataclasses combined into one: arrays concatenated, numbers added, recursively."""
     first: Any = parts[0]
 
     def joined(name: str) -> Any:
@@ -100,7 +100,7 @@ def gathered(parts: list[_T]) -> _T:
 
 
 def by_block(array: da.Array) -> Iterator[tuple[int, np.ndarray]]:
-    """The values of a column, a block at a time, each with the place where it begins."""
+    """The values of a column, one block at a time, each with the index where it begins."""
     start = 0
     for block in array.blocks:
         values = block.compute()
@@ -109,7 +109,7 @@ def by_block(array: da.Array) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def in_order(parts: Sequence[Delayed], sizes: Sequence[int] | np.ndarray, dtype: Any) -> da.Array:
-    """A Dask array of one column from its pieces, each computed when it is asked for."""
+    """A Dask array of one column from its pieces, each computed on demand."""
     pieces = [
         da.from_delayed(part, (int(size),), dtype=dtype)
         for part, size in zip(parts, sizes, strict=True)
@@ -118,7 +118,7 @@ def in_order(parts: Sequence[Delayed], sizes: Sequence[int] | np.ndarray, dtype:
 
 
 def computed(wanted: Delayed) -> Any:
-    """The result of a task: on the current Dask client, or in this process where there is none."""
+    """The result of a task: on the current Dask client, or in this process if there is none."""
     client = _client()
     if client is None:
         return compute(wanted)[0]
@@ -128,7 +128,7 @@ def computed(wanted: Delayed) -> Any:
 
 
 def kept(wanted: Sequence[Delayed]) -> list[Delayed]:
-    """The same tasks, done; their results stay where they are."""
+    """The same tasks, computed; their results stay on the workers."""
     client = _client()
     if client is None:
         return [delayed(one, pure=False, traverse=False) for one in compute(*wanted)]
@@ -147,7 +147,7 @@ def _client() -> Any:
 
 
 def _await(client: Any, futures: list[Any]) -> None:
-    """Waits for futures, unless the cluster can no longer give them; raises what they raised."""
+    """Waits for futures until the cluster can no longer compute them; raises their errors."""
     from distributed import KilledWorker
 
     try:
@@ -157,7 +157,7 @@ def _await(client: Any, futures: list[Any]) -> None:
                 future.result()
     except KilledWorker as error:
         raise ConnectionError(
-            f"a task was lost with {error.allowed_failures + 1} workers, one after the other:"
+            f"a task was lost with {error.allowed_failures + 1} workers in a row:"
             " give workers more memory, or data in smaller chunks."
         ) from None
 
@@ -172,7 +172,7 @@ def _wait_while_alive(client: Any, futures: list[Any]) -> None:
         if any(future.status == "error" for future in futures):
             return
         if client.status != "running":
-            raise ConnectionError("the scheduler is gone; start it and call again.")
+            raise ConnectionError("the scheduler is gone; restart it and call again.")
         if report is not None:
             report(client.run_on_scheduler(_progress))
         if client.nthreads():
@@ -201,5 +201,5 @@ def _progress(dask_scheduler: Any) -> dict[str, tuple[int, int]]:
 
 
 def offsets_of(sizes: np.ndarray) -> np.ndarray:
-    """The first row of each leaf among all rows."""
+    """The index of the first row of each leaf among all rows."""
     return np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
