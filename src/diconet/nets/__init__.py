@@ -1,1 +1,1 @@
-"""Networks that serve any problem: splits divide a set, merges put partial answers together."""
+"""Networks for any problem: splits that divide a set, merges that combine partial answers."""

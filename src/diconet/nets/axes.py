@@ -1,4 +1,4 @@
-"""Splits in a set's own axes: points of the plane along and across where they reach farthest."""
+"""Splits in a set's principal axes, for points in the plane."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from diconet.core.tree import Cut, cut_in_order
 class AcrossSplit(Part):
     """Cuts each set at the median across its longest axis; with seeds, in a random direction.
 
-    The shortest straight cut leaves the fewest items with neighbours on the other side.
+    A short straight cut leaves few items with neighbours on the other side.
     """
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
@@ -30,9 +30,10 @@ def cut_across(sets: SetBatch, angle: Float[Tensor, "sets"], first: Int[Tensor, 
 
 
 class Aligned(Part):
-    """Shows planar sets to another split moved to mean 0, turned to lie along x, of spread 1.
+    """Applies another split to planar sets in a frame: centred, rotated to lie along x, of spread
+    1.
 
-    What the wrapped split learns for one node then holds for all: cuts turn, shrink and move with
+    What the wrapped split learns for one node then holds for all: cuts rotate, scale and move with
     the set they cut.
     """
 
@@ -46,7 +47,7 @@ class Aligned(Part):
 
 
 def in_own_axes(sets: SetBatch) -> Float[Tensor, "items 2"]:
-    """The points along and across the direction in which their set is longest, at spread 1."""
+    """The points along and across the longest axis of their set, scaled to spread 1."""
     angle, spread = _longest_axis(sets)
     x, y = (sets.items - sets.mean(sets.items)[sets.owner]).unbind(1)
     cos, sin = angle.cos()[sets.owner], angle.sin()[sets.owner]

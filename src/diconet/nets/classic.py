@@ -1,4 +1,4 @@
-"""Splits by rule: equal halves, and a guard that keeps any split's sides from getting too small."""
+"""Splits by rule: equal halves, and a wrapper that bounds how small a side can get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from diconet.core.tree import Cut, cut_in_order
 
 
 class MedianSplit(Part):
-    """Equal halves along one feature: the classical split of sorting and of planar hulls."""
+    """Equal halves along one feature: the classical split for sorting and planar hulls."""
 
     def __init__(self, feature: int = 0) -> None:
         super().__init__()
@@ -24,10 +24,10 @@ class MedianSplit(Part):
 
 
 class Balanced(Part):
-    """A split held to a share: neither side gets less than `share` of the items.
+    """A split whose sides each get at least a share `share` of the items.
 
-    Where the wrapped split gives a side too few, the items likeliest to be there are added to it.
-    That bounds the depth of a tree by the logarithm of its size. For solving, not for training: the
+    If the wrapped split gives a side too few items, the likeliest others are added to it. That
+    bounds the depth of a tree by the logarithm of its size. For solving, not for training: the
     log-probability is still that of the wrapped split's own cut.
     """
 
@@ -52,6 +52,6 @@ class Balanced(Part):
         rows = wrong[order]
         owner = sets.owner[rows]
         side = cut.side.clone()
-        # rows are grouped by set, so an item's rank is its place within the set
+        # rows are grouped by set, so an item's rank is its position within the set
         side[rows] = sets.position[wrong] >= (sets.sizes - wanted)[owner]
         return Cut(side, cut.log_prob, cut.prob, cut.contexts, cut.closed)

@@ -1,4 +1,4 @@
-"""Merges that look across both halves of a node: for fronts, and for closest pairs."""
+"""Merges that compare items across both halves of a node: for fronts, and for closest pairs."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ from diconet.nets.subset import likelihood, log_not
 
 
 class DominanceMerge(Part):
-    """Keeps of two fronts what nothing in the other one dominates.
+    """Keeps the items of two fronts that nothing in the other front dominates.
 
-    One item dominates another where none of `num_forms` learned forms of the two is negative and
-    some are positive. Given is that the two are compared in this way, and that fronts are walked in
-    the order of their first feature, so that each item meets only its neighbours in the other half;
-    what the forms say is learned. They are linear without a constant, so that they change sign at
-    the same place at every scale. From a target, as in `SubsetMerge`: what belongs is kept on all
-    of its way up, what does not must be dropped somewhere; every item then meets all of the other
-    half.
+    One item dominates another if none of `num_forms` learned forms of the two is negative and
+    some are positive. This rule is given, and so is that fronts are scanned in the order of their
+    first feature, so that each item meets only its neighbours in the other half; the forms are
+    learned. They are linear without a constant, so that they change sign at the same place at every
+    scale. With a target, as in `SubsetMerge`, items that belong to it are kept all the way up, and
+    others must be dropped somewhere; every item then meets the whole other half.
     """
 
     def __init__(self, num_features: int, num_forms: int = 2, resolution: float = 0.1) -> None:
@@ -88,9 +87,9 @@ class DominanceMerge(Part):
 def rows_across(
     level: Level, below: SetBatch | None
 ) -> tuple[Int[Tensor, "pairs"], Int[Tensor, "pairs"]]:
-    """Every two rows of a node that come from different halves, in both orders.
+    """All pairs of rows of a node that come from different halves, in both orders.
 
-    At a leaf with more than one item, every two different ones.
+    At a leaf with more than one item, all pairs of different items.
     """
     pairs, _ = halves(level, below)
     sizes = pairs.sizes.reshape(-1, 2)
@@ -102,14 +101,14 @@ def rows_across(
 
 
 _FAR = 1e6
-"""The distance of a pair that is not there, while learning."""
+"""The distance of a missing pair during training."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Every node's items, and its closest pair as rows of the roots (-1 where there is none).
+    """Every node's items, and its closest pair as rows of the roots (-1 if there is none).
 
-    When solving, a node's items are in order along the coordinate `axis`.
+    When solving, a node's items are sorted along the coordinate `axis`.
     """
 
     roots: SetBatch
@@ -122,22 +121,22 @@ class Pairs:
 
     @property
     def solution(self) -> Sequences:
-        """The two items of each root, the earlier one first; none where there are no two."""
+        """The two items of each root, the earlier one first; empty if there are fewer than two."""
         there = self.ends[:, 0] >= 0
         places = self.ends.sort(1)[0] - self.roots.offsets[:-1, None]
         return Sequences(places[there].flatten(), 2 * there.long())
 
 
 class ClosestMerge(Part):
-    """The closer of both halves' pairs, or a pair across that is closer still.
+    """The closer of the halves' two pairs, or a closer pair across the cut.
 
-    How far two points are apart is a learned form of where the first lies and of the step to the
-    second: their coordinates, and all products of two of these. An item comes into question where
-    it is less far from the box around the other half than the closer pair times `reach`, which is
-    learned and rounded like a coefficient. Given is that the form sees steps, and that those in
-    question are walked along the coordinate in which they reach farther. From a target, its two
-    items win at every node that holds both, against all pairs across and the halves' own; an item
-    in question costs `cost` of log-likelihood, so that `reach` stays short.
+    The distance of two points is a learned form of the first point and of the offset to the second:
+    their coordinates, and all products of two of these. An item is a candidate if its distance from
+    the bounding box of the other half is below the closer pair's times `reach`, which is learned
+    and rounded like a coefficient. It is given that the form sees offsets, and that candidates are
+    scanned along the coordinate in which they extend farther. With a target, its two items should
+    win at every node that holds both, against all pairs across and the halves' own; each candidate
+    costs `cost` of log-likelihood, so that `reach` stays short.
     """
 
     def __init__(self, resolution: float = 0.1, cost: float = 0.02) -> None:
@@ -148,7 +147,7 @@ class ClosestMerge(Part):
 
     @property
     def reach(self) -> Tensor:
-        """How far from the other half items come into question, in closest distances."""
+        """How close to the other half an item must be to be a candidate, in closest distances."""
         reach = torch.exp(self.log_reach)
         return reach if self.training else torch.round(reach / STEP) * STEP
 
@@ -189,14 +188,14 @@ class ClosestMerge(Part):
     ) -> Pairs:
         node = handed.sets
         row, other = rows_across(level, None if below is None else below.sets)
-        # from the earlier to the later item of the input: by halves, steps would all go one way
+        # from the earlier to the later item of the input: by halves, offsets would all point one way
         once = node.index[row] < node.index[other]
         row, other = row[once], other[once]
         best, ends = _of_halves(level, below)
         best = best.clamp(max=_FAR)
         near = self._far(node.items[row], node.items[other] - node.items[row])
         asked, price = self._in_question(handed, best.reshape(-1, 2).amin(1).detach())
-        # the halves' own pairs stand after the pairs across
+        # the halves' own pairs follow the pairs across
         halves_of = torch.arange(len(node), device=row.device).repeat_interleave(2)
         owner = torch.cat([node.owner[row], halves_of])
         logit = torch.cat(
@@ -209,7 +208,7 @@ class ClosestMerge(Part):
         some = index_of(hit)
         term = torch.cat([chance[some], -self.cost * price])
         where = torch.cat([owner[some], node.owner])
-        # who wins: the target where it is there, else the likeliest
+        # the winner: the target if it is present, else the likeliest
         first = segment_argmax(logit.detach() + _FAR**2 * hit, owner, len(node))
         value = torch.cat([near, best])[first.clamp(max=len(logit) - 1)]
         total = add_by_root(level, term, where, below)
@@ -218,13 +217,13 @@ class ClosestMerge(Part):
     def _far(
         self, point: Float[Tensor, "rows 2"], step: Float[Tensor, "rows 2"]
     ) -> Float[Tensor, "rows"]:
-        """How far a step takes, from a point."""
+        """The learned distance of an offset from a point."""
         return self.form(torch.cat([point, step], 1)).squeeze(1)
 
     def _in_question(
         self, handed: Handed, best: Float[Tensor, "nodes"]
     ) -> tuple[Float[Tensor, "items"], Float[Tensor, "items"]]:
-        """The log-chance that each item is looked at, and that chance; leaves look at all."""
+        """The log-probability and probability that each item is a candidate; at leaves all are."""
         node = handed.sets
         half = 2 * node.owner + handed.half
         gap = torch.zeros_like(node.items)
@@ -256,7 +255,7 @@ def _of_halves(
 
 
 def _axes(level: Level, below: Pairs | None) -> Int[Tensor, "halves"]:
-    """The coordinate along which the items of each half are in order; -1 where nothing is known."""
+    """The coordinate along which the items of each half are sorted; -1 if unknown."""
     axes = level.example.new_full((len(level.sets), 2), -1)
     if below is not None and below.axis is not None:
         axes[level.inner] = below.axis.reshape(-1, 2)
@@ -264,7 +263,7 @@ def _axes(level: Level, below: Pairs | None) -> Int[Tensor, "halves"]:
 
 
 def _rows_of(node: SetBatch, ends: Int[Tensor, "halves 2"], total: int) -> Int[Tensor, "halves 2"]:
-    """Items of the roots as rows of the nodes; -1 stays."""
+    """Items of the roots as rows of the nodes; -1 is kept."""
     row = node.index.new_full((total + 1,), -1)
     row[node.index] = torch.arange(node.num_items, device=node.index.device)
     return row[ends]

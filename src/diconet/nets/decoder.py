@@ -1,4 +1,4 @@
-"""The pointing half of a pointer network: a recurrent unit that points at items, one per step."""
+"""The decoder of a pointer network: a recurrent unit that points at one item per step."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from diconet.nets.pointer_kernels import point, point_backward
 T = TypeVar("T", "Items", "Forced")
 
 LOST = -1
-"""Stands for an item that is no longer among those to point at."""
+"""Marks an item that is no longer among those to point at."""
 
 ENDED = -2
-"""Stands where a node had ended before."""
+"""Marks steps after a node's end."""
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """What each node may point at: places, and the rows of their keys, padded on the right."""
+    """The items each node may point at: their points and the rows of their keys, right-padded."""
 
     points: Float[Tensor, "nodes items features"]
     key_row: Int[Tensor, "nodes items"]
@@ -34,7 +34,7 @@ class Items:
 
 @dataclass(frozen=True, eq=False)
 class Forced:
-    """Answers to follow instead of one's own: their places, and which items those are, if any."""
+    """Answers to follow instead of the decoder's own: their points and items, if any."""
 
     points: Float[Tensor, "nodes steps features"]
     items: Int[Tensor, "nodes steps"]
@@ -43,9 +43,9 @@ class Forced:
 
 @dataclass(frozen=True, eq=False)
 class Pointing:
-    """Where each node pointed: items by step, how many, and all probabilities (eq. ptrnetatt).
+    """The items each node pointed at by step, their number, and all probabilities (eq. ptrnetatt).
 
-    What a row of `prob` lacks to 1 is the chance of ending there; `log_end` is that of ending
+    What a row of `prob` lacks to 1 is the probability of ending there; `log_end` is that of ending
     after the last item.
     """
 
@@ -56,9 +56,9 @@ class Pointing:
 
 
 class PointerDecoder(nn.Module):
-    """Points, step by step, at an item that it has not taken yet, or at the end symbol.
+    """Points, step by step, at an item not yet taken, or at the end symbol.
 
-    Attention is additive: v . tanh(W1 e + W2 d), with the end symbol's own key for one of the e.
+    Attention is additive: v . tanh(W1 e + W2 d); the end symbol has its own key.
     """
 
     def __init__(self, num_features: int, width: int) -> None:
@@ -80,7 +80,7 @@ class PointerDecoder(nn.Module):
         forced: Forced | None = None,
         matrices: bool = True,
     ) -> Pointing:
-        """Points at the likeliest, until the end is likelier or, with `patience`, that likely.
+        """Points at the likeliest item until the end is likelier or, with `patience`, that likely.
 
         With `forced` answers, it follows them instead. Without `matrices`, `prob` stays empty.
         """
@@ -105,9 +105,9 @@ class PointerDecoder(nn.Module):
 
 
 class _Looks:
-    """All looks of all nodes, step after step: who looked when, what it asked and what it saw.
+    """The attention steps of all nodes, step after step: node, step, query and probabilities.
 
-    `on` says which of them point at an item and go on to the next step.
+    `on` marks those that point at an item and continue with the next step.
     """
 
     def __init__(self, items: Items, rows: int, width: int, like: Tensor) -> None:
@@ -128,7 +128,7 @@ class _Looks:
         states: Float[Tensor, "now width"],
         w_query: Float[Tensor, "width width"],
     ) -> tuple[slice, Int[Tensor, "now"]]:
-        """Asks each node: the rows of this look, and the best item that is free."""
+        """Makes one attention step for each node; returns its rows, and the best free item."""
         here = slice(self.end, self.end + len(node))
         self.end = here.stop
         self.node[here], self.step[here] = node, step
@@ -144,7 +144,7 @@ class _Looks:
     def take(
         self, here: slice, on: Int[Tensor, "on"], item: Int[Tensor, "on"]
     ) -> Int[Tensor, "on"]:
-        """Those of the rows that go on take an item each, if it is there; their nodes."""
+        """Takes an item for each row that continues, if it is present; returns their nodes."""
         self.on[here.start + on] = True
         node = self.node[here][on]
         left = index_of(item != LOST)
@@ -152,7 +152,7 @@ class _Looks:
         return node
 
     def matrices(self, nodes: int, steps: int) -> Float[Tensor, "nodes steps items"]:
-        """The rows of all matrices, zeros where a node had ended."""
+        """The rows of all matrices, zero after a node's end."""
         out = self.prob.new_zeros(nodes, steps, self.prob.shape[1])
         on = index_of(self.on & (steps > 0))
         out[self.node[on], self.step[on]] = self.prob[on]
@@ -160,7 +160,7 @@ class _Looks:
 
 
 class _Decode(torch.autograd.Function):
-    """The loop over steps, forwards and, through what each step has left, backwards."""
+    """The loop over steps, with a hand-written backward pass over what each step stored."""
 
     @staticmethod
     def forward(
@@ -198,7 +198,7 @@ class _Decode(torch.autograd.Function):
             node, previous = looks.take(here, on, item), states[on]
             answers[node, t] = item
             t += 1
-            if forced is None:  # where all items are taken, the end is certain
+            if forced is None:  # once all items are taken, the end is certain
                 log_end[node] = 0
                 some = index_of(items.sizes[node] > t)
                 node, previous, inputs = node[some], previous[some], inputs[some]
@@ -214,7 +214,7 @@ class _Decode(torch.autograd.Function):
         looks, tape = ctx.looks, ctx.tape
         keys, start, w_in, *_, w_query, score, end_key = ctx.saved_tensors
         d_keys, d_start, d_score, d_end = map(torch.zeros_like, (keys, start, score, end_key))
-        # without a gradient of the end, the last look of a node counts for nothing
+        # without a gradient of the end, the last step of a node does not matter
         live = index_of(looks.on) if d_log_end is None else torch.arange(looks.end, device="cpu")
         d_queries = _look_back(looks, live, d_rows, d_log_end, ctx.known, (d_keys, d_score, d_end))
         rows = live + tape.first
@@ -228,13 +228,13 @@ class _Decode(torch.autograd.Function):
 
 
 def _counts(step: Int[Tensor, "rows"]) -> list[int]:
-    """How many rows each step has."""
+    """The number of rows per step."""
     counts: list[int] = torch.bincount(step).tolist()
     return counts
 
 
 def _on_host(given: T) -> T:
-    """Items or answers where the compiled kernels are."""
+    """Items or answers on the host, where the compiled kernels run."""
     return type(given)(*(move(getattr(given, one.name), "cpu") for one in fields(given)))
 
 
@@ -246,7 +246,7 @@ def _look_back(
     known: tuple[Any, ...],
     summed: tuple[Tensor, ...],
 ) -> Float[Tensor, "live width"]:
-    """The gradient of the live looks' queries; those of keys, score and end are added up."""
+    """The gradient of the queries of live steps; those of keys, score and end are accumulated."""
     on = index_of(looks.on)
     d_prob, d_last = torch.zeros_like(looks.prob), torch.zeros_like(looks.log_end)
     if d_rows is not None:
@@ -271,7 +271,7 @@ def _goes_on(
     patience: float | None,
     is_first: bool,
 ) -> Bool[Tensor, "rows"]:
-    """Which nodes point at another item: the first is a must, and then while any is left."""
+    """Which nodes point at another item: always at the first step, then while any is left."""
     some = best >= 0
     if is_first:
         return some

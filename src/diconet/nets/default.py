@@ -1,4 +1,4 @@
-"""The network for anyone's task: which parts it gets follows from what the task says of itself."""
+"""`network_for`: builds a network for a user's task from the task's attributes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Answer = Literal["partition", "subset", "order", "path", "number", "label"]
 Way = Literal["coins", "cut", "picks"]
 
 _LOOK = (32, 20)
-"""How many sets of how many items are drawn to see what a task's inputs look like."""
+"""The number and size of the sets drawn to inspect a task's inputs."""
 
 
 _GROWING = (10, 20, 40)
-"""Sizes at which it is seen how the numbers to be learned grow."""
+"""Set sizes at which the growth of the numbers to be learned is measured."""
 
 _LEAF = 16
-"""Sets to be ordered are halved until they are no larger than this."""
+"""Sets to be ordered are halved down to this size."""
 
 
 def network_for(
@@ -47,23 +47,23 @@ def network_for(
     width: int = 32,
     num_layers: int = 5,
 ) -> DiCoNet:
-    """A network, still untrained, for what a task says its answer is.
+    """An untrained network for the kind of answer that a task has.
 
-    A task may have these attributes beside `num_features`, `sample` and `reward`:
+    A task may have these attributes besides `num_features`, `sample` and `reward`:
 
     - `answer`: "partition" (the default), "subset", "order", "path", "number" or "label";
-    - `num_parts`: how many parts a partition has at most (2 where it says nothing);
-    - `num_labels`: how many labels there are; `per_item`: a number or label for every item;
-    - `one_cut`: a cut is one place along one direction, as parts lie side by side (what it is for
-      sets and sequences unless told otherwise); `cut_along`: the features that may be directions;
-    - `exchangeable`: False where the two sides of a cut mean different things;
+    - `num_parts`: the maximum number of parts of a partition (default 2);
+    - `num_labels`: the number of labels; `per_item`: a number or label for every item;
+    - `one_cut`: a cut is one threshold along one direction, so that parts lie side by side (the
+      default for sets and sequences); `cut_along`: the features that may be directions;
+    - `exchangeable`: False if the two sides of a cut mean different things;
     - `ordered`: items are a sequence, whose order matters;
-    - `leaf_solver`: a callable that answers a small set, so that the split learns to divide for it;
-    - `depth`: how many cuts deep trees are.
+    - `leaf_solver`: a callable that solves a small set, so that the split learns to divide for it;
+    - `depth`: the depth of the trees, in cuts.
 
     `depth`, `split` ("coins", one "cut", or "picks" item by item), `noise` (random channels),
-    `width` and `num_layers` override what would follow from these. With `split="coins"`, a subset
-    that is learned from a reward is chosen by coins, too.
+    `width` and `num_layers` override the defaults. With `split="coins"`, a subset learned from a
+    reward is also chosen by coins.
     """
     kind = _kind_of(task)
     look = task.sample(*_LOOK, rng=phase_generator("look", 0))
@@ -80,7 +80,7 @@ def network_for(
 
 
 def _usual_context(task: Task, look: SetBatch) -> torch.Tensor:
-    """The context of sets of several sizes, for a capacity or a rank mostly grows with them."""
+    """The contexts of sets of several sizes, since a capacity or a rank mostly grows with them."""
     if not look.context.shape[1]:
         return look.context
     return torch.cat([sets.context for sets in _of_growing_size(task)])
@@ -98,11 +98,12 @@ def _kind_of(task: Task) -> Answer:
 
 
 def _way(task: Task, kind: Answer, inputs: Inputs) -> Way:
-    """One draw per cut where a task says so, and where sides of a set are alike.
+    """How to split: one draw per cut if the task says so, or if the sides of a set are alike.
 
-    Sequences are cut into runs, whatever the answer: put together again, these are in order. Graphs
-    are not cut along a line. If their edges have numbers of their own, such as signs, these
-    count pair by pair, so items are picked one by one; else a coin for each follows its neighbours.
+    Sequences are cut into runs, whatever the answer, so that concatenating them keeps the order.
+    Graphs are not cut along a line. If their edges have features, such as signs, these matter pair
+    by pair, so items are picked one by one; otherwise each item has a coin that depends on its
+    neighbours.
     """
     parts = kind == "partition"
     alike = parts and inputs.edge_features is None and _exchangeable(task)
@@ -131,7 +132,7 @@ def _growth(task: Task, kind: Answer, depth: int | None) -> Growth:
         return Growth(depth=depth)
     if kind == "partition":
         return Growth(depth=max(1, math.ceil(math.log2(getattr(task, "num_parts", 2)))))
-    # a choice that is learned from a reward has enough to learn without a division beside it
+    # a choice learned from a reward has enough to learn without a division
     by_reward = getattr(task, "oracle", None) is None
     if kind == "path" or (kind in ("subset", "order") and by_reward):
         return Growth(depth=0)
@@ -160,10 +161,10 @@ def _merge(
 
 
 def _usual_values(task: Any, look: SetBatch) -> dict[str, Any]:
-    """The scale and centre of a task's numbers, and the power of the size with which they grow.
+    """The scale and centre of a task's numbers, and the power of the set size with which they grow.
 
-    Sums, counts of pairs and lengths of tours grow with the size; what is left to learn of them, by
-    the size to that power, does not.
+    Sums, counts of pairs and lengths of tours grow with the size; divided by the size to that
+    power, what remains to be learned does not.
     """
     power = 0.0
     if getattr(task, "oracle", None) is None:

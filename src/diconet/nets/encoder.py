@@ -1,7 +1,7 @@
-"""The general network over a set: what every split and merge for anyone's task is built on.
+"""The general set encoder, on which all splits and merges for user tasks are built.
 
 Each layer is residual and layer-normalised and sees an item, the mean and the maximum over its set,
-and, where items are related, the mean over neighbours. So it costs no more than items and edges.
+and, with relations, the mean over neighbours. So its cost is linear in the items and edges.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from diconet.core.sets import SetBatch
 from diconet.nets.signals import degrees, noise_channels, ranks
 
 _MOST_RANKED = 8
-"""Beyond this many features, ranks are left out: one sort per feature and layer adds up."""
+"""Above this many features, ranks are left out: one sort per feature and layer adds up."""
 
 _LARGEST = 8.0
-"""Standardised inputs are held to this size, so that an outlier cannot blow up a network."""
+"""Standardised inputs are clipped to this size, so that outliers do not destabilise a network."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the sets of a task look like: how many numbers of which kind, and their usual scale.
+    """A description of a task's sets: how many features of which kind, and their usual scale.
 
-    `ordered` sets are sequences: an item then sees its place and the items before and after it.
+    `ordered` sets are sequences: an item then sees its position and the items before and after it.
     """
 
     num_features: int
@@ -53,12 +53,12 @@ class Inputs:
         ordered: bool = False,
         context: Float[Tensor, "rows context"] | None = None,
     ) -> Inputs:
-        """Read off a sample of the task's sets; `context` as it is in sets of all sizes."""
+        """The description of a sample of sets; `context` holds contexts of sets of all sizes."""
         edges = sets.relations
         usual = sets.items.double()
         spread = usual.std(0, correction=0)
         spread = torch.where(spread > 0, spread, 1)
-        if float(spread.max() / spread.min()) < 3:  # the same unit: keep shapes as they are
+        if float(spread.max() / spread.min()) < 3:  # the same unit: preserve shapes
             spread = spread.square().mean().sqrt().expand_as(spread)
         context = (sets.context if context is None else context).double()
         return cls(
@@ -76,13 +76,13 @@ class Inputs:
 
 
 def _usual_size(values: Float[Tensor, "rows features"]) -> tuple[float, ...]:
-    """The root of the mean square of every feature, 1 where there is nothing."""
+    """The root mean square of every feature, 1 if there are no rows."""
     size = values.square().mean(0).sqrt() if len(values) else values.new_zeros(values.shape[1])
     return tuple(torch.where(size > 0, size, 1).tolist())
 
 
 def _usual_spread(values: Float[Tensor, "rows features"]) -> tuple[float, ...]:
-    """The standard deviation of every feature; its size where it is the same in all rows."""
+    """The standard deviation of every feature; its size if it is the same in all rows."""
     size = values.new_tensor(_usual_size(values))
     spread = (values - values.mean(0)).square().mean(0).sqrt()
     return tuple(torch.where(spread > 1e-6 * size, spread, size).tolist())
@@ -91,7 +91,7 @@ def _usual_spread(values: Float[Tensor, "rows features"]) -> tuple[float, ...]:
 def segment_peak(
     values: Float[Tensor, "rows features"], sizes: Int[Tensor, "sets"], owner: Int[Tensor, "rows"]
 ) -> Float[Tensor, "sets features"]:
-    """Largest value of each segment and feature, with gradient; zero where it is empty."""
+    """Largest value of each segment and feature, with gradient; zero if it is empty."""
     if values.device.type in ("cpu", "cuda"):
         peak = torch.segment_reduce(values, "max", lengths=sizes, axis=0, unsafe=True)
     else:
@@ -102,10 +102,10 @@ def segment_peak(
 
 
 class SetEncoder(nn.Module):
-    """A vector per item that knows its set: `extra` numbers per item may be given beside it.
+    """A vector per item that depends on its set; `extra` features per item may be added.
 
-    With `noise`, items get that many random channels, which tell apart what looks alike: by the
-    sets' seeds or, without seeds, by the items' places. `inputs` are those of `Inputs`.
+    With `noise`, items get that many random channels, which tell similar items apart: drawn by the
+    sets' seeds or, without seeds, by the items' positions. `inputs` are those of `Inputs`.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class SetEncoder(nn.Module):
         self._make_layers(extra, num_layers)
 
     def _keep_units(self) -> None:
-        """What is usual for items and context, in double precision."""
+        """Stores the usual scale of items and context, in double precision."""
         inputs, items, context = self.inputs, self.inputs.num_features, self.inputs.num_context
         for name, known, usual, in_file in (
             ("unit", inputs.scale, [1.0] * items, True),
@@ -145,7 +145,7 @@ class SetEncoder(nn.Module):
         self.enter = nn.Linear(per_item, self.width)
         self.enter_set = nn.Linear(num_features + 2 + inputs.num_context, self.width, bias=False)
         self.layers = nn.ModuleList(self.layer() for _ in range(num_layers))
-        self.norm = nn.LayerNorm(self.width)  # what reads the vectors begins with moderate numbers
+        self.norm = nn.LayerNorm(self.width)  # keeps the inputs of later layers moderate
 
     def forward(
         self,
@@ -175,13 +175,13 @@ class SetEncoder(nn.Module):
         return replace(sets, relations=Relations.none(sets.sizes, self._edges))
 
     def ends(self, sets: SetBatch) -> tuple[Int[Tensor, "edges"], Int[Tensor, "edges"]] | None:
-        """The rows that edges join."""
+        """The rows that edges connect."""
         return None if sets.relations is None else sets.relations.rows(sets.offsets)
 
     def _signals(
         self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
     ) -> tuple[Float[Tensor, "items per_item"], Float[Tensor, "sets per_set"]]:
-        """What enters: items by the task's usual scale and by the node's own, and its numbers."""
+        """The inputs: items in the task's scale and in the node's own, and features of the node."""
         dtype = self.enter.weight.dtype
         usual = ((sets.items - self.get_buffer("origin")) / self.get_buffer("unit")).to(
             sets.items.dtype
@@ -268,7 +268,7 @@ class _Layer(nn.Module):
 
 
 def _beside(hidden: Float[Tensor, "items width"], sets: SetBatch) -> Float[Tensor, "items both"]:
-    """What the items before and after have, zero at the ends of a sequence."""
+    """The features of the items before and after, zero at the ends of a sequence."""
     first = (sets.position == 0)[:, None]
     last = (sets.position == sets.sizes[sets.owner] - 1)[:, None]
     before = torch.where(first, 0, hidden.roll(1, 0))

@@ -1,4 +1,4 @@
-"""Merges that walk along two halves, judged by learned forms: compiled, one pass per level."""
+"""Compiled merges that scan two halves and decide by learned forms, in one pass per level."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _of_pair(items, first, second, one, other):
 @njit(cache=True, nogil=True)
 @no_type_check
 def form_of_pair(items, first, second, coefficients, pairs):
-    """A form of two items, in the order of its terms; terms that count nothing are left out."""
+    """A form of two items, summed in the order of its terms; zero terms are skipped."""
     total = 0.0
     for term in range(len(coefficients)):
         if coefficients[term] != 0.0:
@@ -40,8 +40,8 @@ def form_of_pair(items, first, second, coefficients, pairs):
 def merge_ordered(items, offsets, middle, coefficients, pairs):
     """The rows of every node in order, and how many pairs were compared.
 
-    A node's rows from its offset to its middle are in order, and so are those from there on; where
-    all of it lies before the middle it is a leaf, whose rows are put in one by one.
+    A node's rows from its offset to its middle are in order, and so are those after it; if all rows
+    lie before the middle, the node is a leaf, whose rows are inserted one by one.
     """
     order = np.empty(len(items), dtype=np.int64)
     compared = np.zeros(len(middle), dtype=np.int64)
@@ -76,7 +76,7 @@ def merge_ordered(items, offsets, middle, coefficients, pairs):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _dominated(items, row, other, coefficients, pairs):
-    """Whether no form speaks against it that `other` dominates `row`, and one speaks for it."""
+    """Whether `other` dominates `row`: no form is negative, and at least one is positive."""
     some = False
     for form in range(len(coefficients)):
         value = form_of_pair(items, row, other, coefficients[form], pairs)
@@ -91,8 +91,8 @@ def _dominated(items, row, other, coefficients, pairs):
 def merge_fronts(items, offsets, middle, coefficients, pairs):
     """The rows of every node by their first feature, which of them stay, and how many were tested.
 
-    Each half is in the order of the first feature. A row is held against the rows of the other half
-    that come just before and just after it in that order; at a leaf, against all others.
+    Each half is sorted by the first feature. A row is compared with the rows of the other half
+    just before and just after it in that order; at a leaf, with all others.
     """
     order = np.empty(len(items), dtype=np.int64)
     stays = np.ones(len(items), dtype=np.bool_)
@@ -117,8 +117,8 @@ def merge_fronts(items, offsets, middle, coefficients, pairs):
                 order[place] = right
                 right += 1
         for low, high, begin, end in ((start, half, half, stop), (half, stop, start, half)):
-            after = begin  # the first of the other half that does not come before the row
-            beyond = begin  # the first that comes after it
+            after = begin  # the first row of the other half that does not come before this row
+            beyond = begin  # the first row that comes after it
             for row in range(low, high):
                 while after < end and items[after, 0] < items[row, 0]:
                     after += 1
@@ -135,7 +135,7 @@ def merge_fronts(items, offsets, middle, coefficients, pairs):
 @njit(cache=True, nogil=True)
 @no_type_check
 def form_of_step(items, row, x, y, coefficients, pairs):
-    """A form of a point of the plane (1 and 2) and a step from it (3 and 4)."""
+    """A form of a point in the plane (inputs 1 and 2) and an offset from it (3 and 4)."""
     total = 0.0
     for term in range(len(coefficients)):
         if coefficients[term] != 0.0:
@@ -154,7 +154,7 @@ def form_of_step(items, row, x, y, coefficients, pairs):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _box(items, start, stop):
-    """The smallest and the largest of each coordinate."""
+    """The minimum and maximum of each coordinate."""
     low, high = np.full(2, np.inf), np.full(2, -np.inf)
     for row in range(start, stop):
         for axis in range(2):
@@ -173,10 +173,10 @@ def _gap(low, high, value):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _along(items, rows, middle, axes):
-    """Two halves of rows put in one order: along which coordinate, and how many were compared.
+    """Merges two halves of rows into one order; returns the coordinate and the comparisons made.
 
-    Each half is in order along its own one of `axes` (-1 for any). Where these differ, the rows are
-    taken along the one in which they reach farther, and the half that is not is sorted.
+    Each half is sorted along its own one of `axes` (-1 for any). If these differ, the coordinate in
+    which the rows extend farther is used, and the other half is sorted along it.
     """
     axis, compared = max(axes[0], axes[1]), 0
     if axis == -1 or (axes[0] != axes[1] and min(axes[0], axes[1]) >= 0):
@@ -205,12 +205,12 @@ def _along(items, rows, middle, axes):
 @njit(cache=True, nogil=True)
 @no_type_check
 def merge_closest(items, offsets, middle, axes, best, ends, reach, coefficients, pairs):
-    """The rows of every node in order along one coordinate, and which; its closest pair; the work.
+    """The rows of every node sorted along one coordinate, and which; its closest pair; the work.
 
-    `axes`, `best` and `ends` hold the coordinate every half is in order along, and its closest
-    pair. Only rows that lie within `reach` times the distance of the closer pair from the other
-    half's box come into question, and of these only pairs as near as that along the coordinate.
-    What is near and what is nearer, the form says.
+    `axes`, `best` and `ends` hold the coordinate along which every half is sorted, and its closest
+    pair. Only rows within `reach` times the closer pair's distance of the other half's bounding box
+    are candidates, and of these only pairs that close along the coordinate. All distances are given
+    by the form.
     """
     order = np.arange(len(items))
     along = np.empty(len(middle), dtype=np.int64)

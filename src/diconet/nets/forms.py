@@ -1,9 +1,9 @@
-"""Learned forms: sums of products with coefficients that become small whole numbers when solving.
+"""Learned forms: sums of products whose coefficients become small whole numbers when solving.
 
 A network that is right at ten items and wrong at a million mostly errs on close calls. A form has
-none: while it learns, its coefficients are any numbers; when it solves, they are rounded to halves
-of the largest of them, so that "first less second" is exactly that, at every scale. Two merges are
-made of nothing else: one that compares two heads, and one that goes down one side only.
+none: its coefficients are real numbers during training; when solving, they are rounded to multiples
+of half the largest of them, so that "first minus second" is exact at every scale. Two merges
+consist of nothing else: one that compares two heads, and one that descends into one side only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STEP = 0.5
 class Forms(Part):
     """Forms in `num_inputs` numbers: sums over a constant, the numbers, and products of two.
 
-    With `degrees`, over some of these three only.
+    `degrees` restricts them to some of these three.
 
     In training mode the coefficients are as learned; in evaluation mode they are in units of the
     largest of their form, rounded to multiples of a half.
@@ -49,14 +49,14 @@ class Forms(Part):
         super().__init__()
         if not degrees or not set(degrees) <= {0, 1, 2}:
             raise ValueError(f"degrees must be some of 0, 1, 2; got {degrees}.")
-        products = combinations_with_replacement(range(num_inputs + 1), 2)  # 0 stands for 1
+        products = combinations_with_replacement(range(num_inputs + 1), 2)  # 0 represents 1
         pairs = [pair for pair in products if sum(place > 0 for place in pair) in degrees]
         self.register_buffer("pairs", torch.tensor(pairs), persistent=False)
         self.weight = nn.Parameter(torch.randn(num_forms, len(pairs), dtype=torch.float64) / 2)
 
     @property
     def coefficients(self) -> Float[Tensor, "forms terms"]:
-        """The coefficients in force: none above 1 in size while learning; then in whole halves."""
+        """The effective coefficients: at most 1 in size in training, else multiples of a half."""
         largest = self.weight.abs().amax(1, keepdim=True)
         if self.training:
             return self.weight / largest.clamp(min=1)
@@ -66,13 +66,13 @@ class Forms(Part):
         inputs = inputs.to(self.weight.dtype)
         with_one = torch.cat([torch.ones_like(inputs[:, :1]), inputs], 1)
         weight, pairs = self.coefficients, self.pairs
-        if not self.training:  # what counts nothing must not overflow either
+        if not self.training:  # terms with coefficient 0 must not overflow either
             some = (weight != 0).any(0)
             weight, pairs = weight[:, some], pairs[some]
         return (with_one[:, pairs[:, 0]] * with_one[:, pairs[:, 1]]) @ weight.T
 
     def terms(self) -> tuple[np.ndarray, np.ndarray]:
-        """The coefficients that are not 0, (forms, terms), and the pairs of inputs they belong to.
+        """The nonzero coefficients, (forms, terms), and the pairs of inputs they belong to.
 
         For compiled kernels, on the host.
         """
@@ -81,7 +81,7 @@ class Forms(Part):
         return to_host(weight[:, some].contiguous()), to_host(self.pairs[some].contiguous())
 
     def in_words(self, names: Sequence[str]) -> list[str]:
-        """Each form as one would write it down, with these names for its inputs."""
+        """Each form as text, with these names for its inputs."""
         weight, pairs = self.terms()
         products = [
             " ".join(names[place - 1] for place in pair if place) for pair in pairs.tolist()
@@ -95,30 +95,30 @@ class Forms(Part):
 
 @dataclass(frozen=True, eq=False)
 class Counted(Chosen):
-    """Items handed up, and how many comparisons, or similar steps, each root has cost so far."""
+    """Items passed up, and the number of comparisons or similar steps made so far for each root."""
 
     work: Float[Tensor, "roots"] | None = None
 
 
 def counted(level: Level, work: Tensor, below: Any) -> Float[Tensor, "roots"]:
-    """The work of the nodes of a level added up by root, on top of that below."""
+    """The work of the nodes of a level summed by root, added to that below."""
     nodes = torch.arange(len(work), device=work.device)
     return add_by_root(level, work.double(), nodes, below, "work")
 
 
 def middles(handed: Handed) -> Int[Tensor, "nodes"]:
-    """The row at which each node's second half begins; the end of the node where it is a leaf."""
+    """The row at which each node's second half begins; the end of the node if it is a leaf."""
     second = handed.sets.sum((handed.half == 1).double()).long()
     return handed.sets.offsets[1:] - second
 
 
 class ComparedMerge(Part):
-    """Puts the heads of two ordered halves against each other; a learned form says who is first.
+    """Merges two ordered halves by comparing their heads; a learned form says which goes first.
 
-    The form sees 1 and the features of both items, and all products of two of these. Given is that
-    heads are compared; which of two comes first, and by what, is learned. From a target the
-    likelihood is exact: a node's part of the target is the only order from which the root can still
-    reach it. `resolution` is the unit of the form while it learns.
+    The form sees 1 and the features of both items, and all products of two of these. It is given
+    that heads are compared; which of two goes first, and by what features, is learned. The
+    likelihood of a target is exact: a node's part of the target is the only order from which the
+    root can still reach it. `resolution` is the unit of the form during training.
     """
 
     def __init__(self, num_features: int, resolution: float = 0.1) -> None:
@@ -133,7 +133,7 @@ class ComparedMerge(Part):
             return self._merged(level, handed, below)
         order = handed.in_order_of(target, level)
         row, rival = rivals(handed, order)
-        # the form sees the first half's head first, whichever of the two it was that won
+        # the form sees the first half's head first, whichever of the two won
         low, high = torch.minimum(row, rival), torch.maximum(row, rival)
         logit = self.form(torch.cat([node.items[low], node.items[high]], 1)).squeeze(1)
         log_prob = F.logsigmoid(torch.where(row == low, logit, -logit) / self.resolution)
@@ -156,7 +156,7 @@ class ComparedMerge(Part):
 
 
 _RANGE = 1e4
-"""Numbers that are asked of a side stay within this while they are learned."""
+"""The limit of the numbers passed to a side during training."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,12 +167,12 @@ class Gated(Cut):
 
 
 class DescentSplit(Part):
-    """Cuts a set by another split, and decides which side the answer is on and what to ask there.
+    """Cuts a set by another split, and chooses the side of the answer and what to ask for there.
 
-    A set's context is one number that is asked of it, such as k. Learned linear forms of that
-    number, of how many items lie on both sides, and of 1 say on which side the answer is (the
-    second where positive), and what number to ask of either side. When solving, the other side is
-    closed: nobody looks at it again, so that the whole way down costs a few times the set.
+    A set's context is one number that is asked for, such as k. Learned linear forms of that number,
+    of the sizes of both sides, and of 1 give the side of the answer (the second if positive), and
+    the number to ask for in either side. When solving, the other side is closed and never visited
+    again, so that the whole descent costs a few times the size of the set.
     """
 
     general = True
@@ -197,9 +197,9 @@ class DescentSplit(Part):
 
 
 class DescentMerge(Part):
-    """Hands up the answer of the side that the split chose; it has nothing to learn itself.
+    """Passes up the answer of the side that the split chose; it has no parameters.
 
-    From a target, the likelihood is that of all choices on the way down to it.
+    The likelihood of a target is that of all choices on the way down to it.
     """
 
     def __init__(self, resolution: float = 0.5) -> None:
@@ -215,7 +215,7 @@ class DescentMerge(Part):
             place[own.index] = torch.arange(own.num_items, device=rows.device)
             rows = rows.index_copy(0, level.inner, place[below.sets.index[chosen]])
         answer = own.select(rows, torch.ones_like(own.sizes))
-        # a cut looks at every item once
+        # a cut visits every item once
         looked = torch.where(level.is_leaf, 0, own.sizes)
         found = Counted(level.roots, answer, work=counted(level, looked, below))
         if target is None:

@@ -1,4 +1,4 @@
-"""How a node sees its points: moved and scaled before a network reads them."""
+"""Frames: how the points of a node are shifted and scaled before a network reads them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Frame:
 
 
 class Spread(Part):
-    """Moves the points of each node to mean 0 and scales them to spread 1.
+    """Shifts the points of each node to mean 0 and scales them to spread 1.
 
-    With `per_feature`, each feature has its own spread, as the authors of the paper have it: a
-    slice of a square then looks like a square, and a merge meets the same shapes at every level.
+    With `per_feature`, each feature has its own spread, as in the authors' code: a slice of a
+    square then looks like a square, and a merge sees the same shapes at every level.
     """
 
     def __init__(self, per_feature: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The split for anyone's task: a coin for every item, from the general network over its set."""
+"""The split for user tasks: one coin flip per item, with odds from the set encoder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from diconet.nets.encoder import SetEncoder
 
 
 class GeneralSplit(Part):
-    """A coin for every item, from one look at the set; `many` draws several cuts from it.
+    """One coin flip per item, from one forward pass per set, which `many` shares among cuts.
 
-    With `centred`, the log-odds add up to 0 over a set: where the two sides mean the same, to put
-    all on one is no answer, but it is where a policy gradient easily ends. The other arguments are
+    With `centred`, the log-odds add up to 0 over a set: if the two sides mean the same, putting all
+    items on one is no answer, but a policy gradient easily ends there. The other arguments are
     those of a `SetEncoder`.
     """
 
@@ -35,7 +35,7 @@ class GeneralSplit(Part):
         return coin_cut(sets, self._logits(sets, seeds), seeds)
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
+        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
         times = len(seeds) // len(sets)
         logits = self._logits(sets, seeds[::times].contiguous())
         return coin_cut(sets.repeat(times), sets.repeated(logits, times), seeds)

@@ -1,6 +1,6 @@
-"""A coin for every item, from a graph network over the items of each set (eq. fr3).
+"""One coin flip per item, with odds from a graph network over the items of each set (eq. fr3).
 
-And the paper's baseline: the same network with k labels at once.
+Also the paper's baseline: the same network with k labels at once.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class GraphLayer(nn.Module):
     """Mixes each item's features with those of the others through five operators.
 
     Identity, the kernel, its degrees, the mean, and a similarity that the layer learns:
-    A(h, h') = f(h) . f(h') with f one linear map and a ReLU, which is symmetric as the paper asks.
-    Because it is an inner product, the sum over the items is taken first, and its cost grows with
-    the number of items rather than with its square. Half of the new features pass a nonlinearity,
+    A(h, h') = f(h) . f(h') with f one linear map and a ReLU, which is symmetric as the paper
+    requires. Since it is an inner product, the sum over the items is taken first, and its cost is
+    linear, not quadratic, in the number of items. Half of the new features pass a nonlinearity,
     half stay linear; all are standardised within their set.
     """
 
@@ -46,12 +46,12 @@ class GraphLayer(nn.Module):
     ) -> Float[Tensor, "sets size width"]:
         """The next features. `share` is one over the size of the set, and 0 at padding.
 
-        `kernel` and `degree` are over the size of the set, too.
+        `kernel` and `degree` are also divided by the size of the set.
         """
         around = h * share
         alike = F.relu(self.similarity(h))
         by_kernel, by_degree, by_mean, by_similar = self.others.weight.t().chunk(_OF_OTHERS, 1)
-        # Features are mixed before they are summed, so that nothing wider than they are is kept.
+        # Mix features before summing them, so that no wider tensor is stored.
         mixed = self.own(h) + torch.baddbmm(degree * (h @ by_degree), kernel, h @ by_kernel)
         mixed = mixed + around.sum(1, keepdim=True) @ by_mean
         summed = alike.transpose(1, 2) @ around @ by_similar / alike.shape[2]
@@ -67,7 +67,7 @@ class GraphNet(nn.Module):
     """Layers over the complete graph of each set, with weights exp(-|x - x'|^2 / sigma^2).
 
     Distances are scaled so that the largest of a set is sqrt(2). The work is dense within a set
-    and batched over sets of similar size, so it never grows with the square of all items.
+    and batched over sets of similar size, so it is never quadratic in the number of all items.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class GraphNet(nn.Module):
     ) -> Float[Tensor, "sets size outputs"]:
         share = here / here.sum(1, keepdim=True)
         x = (x - (x * share).sum(1, keepdim=True)) * here
-        # The items may be in double precision, of use only until they are centred.
+        # The items may be in double precision, which matters only until they are centred.
         dtype = self.head.weight.dtype
         x, here, share = x.to(dtype), here.to(dtype), share.to(dtype)
         gram = x @ x.transpose(1, 2)
@@ -123,7 +123,7 @@ class GraphNet(nn.Module):
 
 
 class GraphSplit(Part):
-    """A coin for every item, whose bias a graph network finds; 20 layers of 32 in the paper."""
+    """One coin flip per item, with odds from a graph network; 20 layers of 32 in the paper."""
 
     def __init__(
         self, num_features: int, width: int = 32, num_layers: int = 20, sigma: float = 0.5
@@ -135,7 +135,7 @@ class GraphSplit(Part):
         return coin_cut(sets, self.net(sets).squeeze(1), seeds)
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)` from one look at each set, `times` seeds for each."""
+        """Cuts of `sets.repeat(times)` from one forward pass per set, with `times` seeds each."""
         times = len(seeds) // len(sets)
         logits = self.net(sets).squeeze(1)
         return coin_cut(sets.repeat(times), sets.repeated(logits, times), seeds)
@@ -144,7 +144,7 @@ class GraphSplit(Part):
 class SoftmaxLabels(Part):
     """The paper's "Baseline": one graph network, no recursion, a softmax over k labels per point.
 
-    A set whose context is k takes its labels from the first k of `num_labels`.
+    A set with context k uses the first k of `num_labels` labels.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Gated recurrent units over many sequences at once, none padded: a step works on what goes on.
+"""Gated recurrent units over many sequences at once, without padding.
 
-The gradient is written out by hand. Autograd keeps and walks a dozen small tensors per step; here a
-step is one product of matrices and one compiled pass, forwards and backwards, and the gradients of
-the weights are one product over all steps.
+The gradient is written by hand. Autograd would store and traverse a dozen small tensors per step;
+here a step is one matrix product and one compiled pass, forwards and backwards, and the gradients
+of the weights are one product over all steps.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from diconet.nets.pointer_kernels import gru_step, gru_step_back
 
 
 class Tape:
-    """The steps of a GRU over rows that end when they like, kept (`learns`) for the way back.
+    """The steps of a GRU over sequences of different lengths, stored (`learns`) for the backward
+    pass.
 
-    `states` holds the start states, if any, and then the rows of step after step; `previous` says
-    which row each one went on from. There are at most `rows` of them, `many` in one step.
+    `states` holds the start states, if any, and then the rows of step after step; `previous` is
+    the row that each one continued from. There are at most `rows` of them, `many` in one step.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Tape:
     def step(
         self, inputs: Float[Tensor, "now features"], previous: Int[Tensor, "now"]
     ) -> Int[Tensor, "now"]:
-        """One step from the rows `previous`; the rows of its states."""
+        """Makes one step from the rows `previous`; returns the rows of its states."""
         now, begin = len(previous), self.end
         self.end = end = begin + now
         self.previous[begin:end] = previous
@@ -74,10 +75,10 @@ class Tape:
     def back(
         self, grad: Float[Tensor, "rows width"], steps: list[Int[Tensor, "_"]]
     ) -> tuple[Tensor, ...]:
-        """The gradients of the weights, and that of what the first step saw.
+        """The gradients of the weights, and that of the inputs of the first step.
 
         `grad` is that of the states from outside, and becomes that of the start; `steps` are the
-        rows of every step that have any.
+        nonempty rows of every step.
         """
         rows = torch.cat(steps)
         d_recalled = self.weight.new_empty(len(rows), len(self.weight))
@@ -91,7 +92,7 @@ class Tape:
             if t > 0 or self.starts:
                 grad.index_add_(0, self.previous[steps[t]], here[0] @ self.weight)
             end = begin
-        after = 0 if self.starts else len(steps[0])  # before that, there is nothing to recall
+        after = 0 if self.starts else len(steps[0])  # before that, there is no previous state
         d_weight = d_recalled[after:].t() @ self.states[self.previous[rows[after:]]]
         seen = nn.functional.pad(self.inputs[rows - self.first], (0, 1), value=1.0)
         d_bias = (seen.t() @ d_recalled).t()
@@ -102,21 +103,22 @@ class Tape:
 
 
 def _by_gate(*parts: Tensor) -> tuple[Tensor, ...]:
-    """What has three numbers per unit, one of each gate, as (..., 3, width)."""
+    """Tensors with three numbers per unit, one for each gate, as (..., 3, width)."""
     return tuple(part.unflatten(-1, (3, -1)) for part in parts)
 
 
 def arrays(*tensors: Tensor) -> tuple[Any, ...]:
-    """Tensors as the compiled kernels take them."""
+    """Tensors as arrays for the compiled kernels."""
     return tuple(tensor.detach().numpy() for tensor in tensors)
 
 
 def encode(
     gru: nn.GRU, items: Float[Tensor, "items features"], sizes: Int[Tensor, "sequences"]
 ) -> tuple[Float[Tensor, "items width"], Float[Tensor, "sequences width"], Int[Tensor, "items"]]:
-    """Reads packed sequences: all states, each sequence's last, and the row of each item's state.
+    """Reads packed sequences: all states, the last of each sequence, and the row of each item's
+    state.
 
-    The states lie in the order of reading: step after step, the longest sequence first.
+    The states are in reading order: step after step, the longest sequence first.
     """
     device, items, sizes = items.device, move(items, "cpu"), move(sizes, "cpu")
     by_length = torch.argsort(sizes, descending=True, stable=True)

@@ -1,4 +1,4 @@
-"""What the general merges share: a node's items as its halves handed them up, with their edges."""
+"""What the general merges share: a node's items as passed up by its halves, with their edges."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from diconet.core.tree import Level, halves, joined
 from diconet.nets.encoder import SetEncoder
 
 MERGE_SALT = 0x5EED
-"""Sets a merge's draws apart from those of the split at the same node."""
+"""Separates a merge's draws from those of the split at the same node."""
 
 HAND_FEATURES = 2
-"""Numbers per handed-up item: the half it came from (-1, 1, or 0 at a leaf); is it at a leaf."""
+"""Extra features per item passed up: its half (-1, 1, or 0 at a leaf), and whether at a leaf."""
 
 
 @dataclass(frozen=True, eq=False)
 class Handed:
     """The items that the nodes of a level have to merge: the first half's, then the second's.
 
-    `origin` says which row of the level's own sets or, counted on from there, of the answers below
-    each one was. `half` is 0 or 1; at a leaf all items are in half 0.
+    `origin` is the row of each item in the level's own sets or, numbered after those, in the
+    answers below. `half` is 0 or 1; at a leaf all items are in half 0.
     """
 
     sets: SetBatch
@@ -40,7 +40,7 @@ class Handed:
 
     @classmethod
     def of(cls, level: Level, below: Any) -> Handed:
-        """Lines up what a level has to merge; `below` are the answers of the level below."""
+        """Lines up what a level has to merge, given the answers of the level below."""
         pairs, origin = halves(level, None if below is None else below.sets)
         node = joined(pairs)
         edges = level.sets.relations if below is None else _edges_among(level.sets, node)
@@ -50,18 +50,18 @@ class Handed:
         return cls(node, origin, pairs.owner % 2, leaf, seeds)
 
     def kept(self, level: Level, keep: Bool[Tensor, "items"]) -> SetBatch:
-        """Only some of the items, in the order of the roots, so that sequences stay sequences."""
+        """Only some of the items, in the order of the roots, so that sequences stay in order."""
         rows = index_of(keep)
         rows = rows[segment_sort(self.sets.index[rows], self.sets.owner[rows])]
         sizes = torch.bincount(self.sets.owner[rows], minlength=len(self.sets))
-        at_root = level.number == 0  # where nobody asks for the edges of the answer
+        at_root = level.number == 0  # where the edges of the answer are not needed
         whole = replace(self.sets, relations=None) if at_root else self.sets
         return whole.select(rows, sizes)
 
     def looked_at(self, level: Level, encoder: SetEncoder) -> Look:
-        """The vectors that an encoder gives the items, from one look at all copies of a set.
+        """An encoder's vectors for the items, from one forward pass for all copies of a set.
 
-        Trees on the same set that were not cut have all of it to merge, and share that look.
+        Trees on the same set that were not cut merge the same items, and share the forward pass.
         """
         copies = level.copies if len(level.inner) == 0 else 1
         sets, seeds, signals = self.sets, self.seeds, self.signals(encoder.norm.weight.dtype)
@@ -72,12 +72,12 @@ class Handed:
         return Look(sets, encoder(sets, seeds, signals), copies)
 
     def signals(self, dtype: torch.dtype) -> Float[Tensor, "items 2"]:
-        """The numbers per item that say where it comes from."""
+        """The features per item that say where it comes from."""
         sign = (2 * self.half - 1) * (1 - self.is_leaf)
         return torch.stack([sign, self.is_leaf], 1).to(dtype)
 
     def in_order_of(self, target: Sequences, level: Level) -> Int[Tensor, "items"]:
-        """The rows of every node in the order that a target has them."""
+        """The rows of every node in the order of a target."""
         rank = self.sets.index.new_empty(level.roots.num_items)
         rank[target.rows(level.roots)] = torch.arange(len(rank), device=rank.device)
         return segment_sort(rank[self.sets.index], self.sets.owner)
@@ -85,7 +85,7 @@ class Handed:
     def from_below(
         self, level: Level, values: Float[Tensor, "rows *features"]
     ) -> Float[Tensor, "items *features"]:
-        """Values of the answers below, item by item; 0 where an item is a leaf's own."""
+        """Per-item values of the answers below; 0 for a leaf's own items."""
         own = level.sets.num_items
         lower = self.origin >= own
         out = values.new_zeros(self.sets.num_items, *values.shape[1:])
@@ -94,7 +94,7 @@ class Handed:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Vectors for the items of sets of which there are `copies`."""
+    """Encoder vectors for the items of sets that occur in `copies`."""
 
     sets: SetBatch
     vectors: Float[Tensor, "items width"]
@@ -105,15 +105,15 @@ class Look:
         return self.sets.repeated(self.vectors, self.copies)
 
     def copied(self, values: Tensor) -> Tensor:
-        """Values per set, for every copy."""
+        """Per-set values, repeated for every copy."""
         return values.repeat_interleave(self.copies, 0)
 
 
 def _edges_among(own: SetBatch, node: SetBatch) -> Relations | None:
-    """The edges between the handed-up items of each node; `own` are the nodes' whole sets."""
+    """The edges between the items passed up in each node; `own` are the nodes' whole sets."""
     if own.relations is None:
         return None
-    # an item of the roots is in one node of a level at most, so its index tells its row
+    # an item of the roots is in at most one node of a level, so its index gives its row
     span = int(own.index.max()) + 1 if own.num_items else 1
     place, home = own.index.new_full((2, span), -1)
     place[node.index] = node.position
@@ -128,7 +128,7 @@ def add_by_root(
     below: Any,
     name: str = "log_prob",
 ) -> Float[Tensor, "roots"]:
-    """Values of items (each in a node) added up over each root, on top of what is below."""
+    """Values of items (each in a node) summed over each root, added to what is below."""
     total = values.new_zeros(len(level.roots)).index_add(0, level.example[owner], values)
     before = getattr(below, name, None)
     return total if before is None else before + total
@@ -136,10 +136,10 @@ def add_by_root(
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Items that every node hands up, in order; what they were drawn with; how likely a target is.
+    """The items that every node passes up, in order; their draws; the likelihood of a target.
 
-    `draw_log_prob` is the log-probability of all of a root's draws so far; `survival` that of each
-    handed-up item to have been kept this far.
+    `draw_log_prob` is the log-probability of all draws of a root so far; `survival` that of each
+    item having been kept this far.
     """
 
     roots: SetBatch
@@ -157,7 +157,7 @@ class Chosen:
         log_prob: Float[Tensor, "nodes"],
         target: Sequences | None,
     ) -> Chosen:
-        """An answer made step by step; the steps count as draws, or with a target by likelihood."""
+        """An answer made step by step; steps count as draws or, with a target, by likelihood."""
         if target is None and level.seeds is None:
             return cls(level.roots, answer)
         name = "draw_log_prob" if target is None else "log_prob"
@@ -167,5 +167,5 @@ class Chosen:
 
     @property
     def solution(self) -> Sequences:
-        """The chosen items as places within the roots."""
+        """The chosen items as positions within the roots."""
         return Sequences.from_answer(self.sets, self.roots)

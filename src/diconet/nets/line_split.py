@@ -1,4 +1,4 @@
-"""A split by one line: a learned direction, and a place along it that is drawn once per node."""
+"""A split by one line: a learned direction, and a threshold along it drawn once per node."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from diconet.core.tree import Cut
 _TINY = 1e-12
 
 _WIDTHS = (-2.5, 1.0)
-"""The place is never drawn from less or more than this, on a log scale: it must find back."""
+"""Bounds on the width of the distribution, on a log scale, so that it can still change."""
 
 
 class LineSplit(Part):
-    """Cuts each set across a learned direction, at a learned place, in units of its spread.
+    """Cuts each set across a learned direction, at a learned threshold, in units of its spread.
 
-    With seeds, the place is drawn from a logistic distribution whose width is learned as well: one
-    draw per node, and every item's chance of the second side is known. Sequences (`ordered`) have
-    one direction only, their own. Neither side of a cut is empty. Only in training mode is there a
-    log-probability; when solving, a cut that would leave a side less than `share` of the items goes
-    through the middle instead.
+    With seeds, the threshold is drawn from a logistic distribution whose width is also learned: one
+    draw per node, and every item's probability of the second side is known. Sequences (`ordered`)
+    have only one direction, their own. Neither side of a cut is empty. The log-probability is
+    computed in training mode only; when solving, a cut that would leave a side less than `share` of
+    the items goes through the middle instead.
     """
 
     general = True
@@ -42,7 +42,7 @@ class LineSplit(Part):
         self.log_width = nn.Parameter(torch.zeros((), dtype=torch.float64))
 
     def keys(self, sets: SetBatch) -> Float[Tensor, "items"]:
-        """How far along the direction each item lies, in units of the spread along it."""
+        """The position of each item along the direction, in units of the spread along it."""
         if self.ordered:
             return (2 * sets.position + 1).double() / sets.sizes[sets.owner] - 1
         items = standardise(sets.with_items(sets.items.double()), floor=0.0)[0]
@@ -67,7 +67,7 @@ class LineSplit(Part):
         return Cut(side, log_prob, torch.sigmoid(logit))
 
     def _guarded(self, sets: SetBatch, key: Float[Tensor, "items"], side: Tensor) -> Tensor:
-        """Sides that are not too small; where all items are alike, both halves in their order."""
+        """Sides that are not too small; if all items are equal, two halves in their order."""
         second = sets.sum(side.double())
         least = (sets.sizes * (0.0 if self.training else self.share)).floor().clamp(min=1)
         bad = (torch.minimum(second, sets.sizes - second) < least) & (sets.sizes > 1)
@@ -76,7 +76,7 @@ class LineSplit(Part):
         rows = index_of(bad[sets.owner])
         order = rows[segment_sort(key[rows], sets.owner[rows])]
         side = side.clone()
-        # rows are grouped by set, so an item's rank is its place within the set
+        # rows are grouped by set, so an item's rank is its position within the set
         side[order] = sets.position[rows] >= sets.sizes[sets.owner[rows]] // 2
         return side
 
@@ -90,7 +90,7 @@ def _drawn(
 
 
 def _log_prob(sets: SetBatch, logit: Float[Tensor, "items"], side: Tensor) -> Float[Tensor, "sets"]:
-    """The log-probability that the place falls between the sides, given that it cuts the set."""
+    """The log-probability that the threshold falls between the sides, if it cuts the set."""
     last = _pick(sets, logit, torch.where(side, -math.inf, logit))
     first = _pick(sets, logit, torch.where(side, -logit, -math.inf))
     ends = [_pick(sets, logit, -logit), _pick(sets, logit, logit)]
@@ -104,6 +104,6 @@ def _log_prob(sets: SetBatch, logit: Float[Tensor, "items"], side: Tensor) -> Fl
 def _pick(
     sets: SetBatch, logit: Float[Tensor, "items"], key: Float[Tensor, "items"]
 ) -> Float[Tensor, "sets"]:
-    """The logit of each set's item of the largest key, with its gradient."""
+    """The logit of the item with the largest key of each set, with its gradient."""
     best = segment_argmax(key.detach(), sets.owner, len(sets)).clamp(max=len(logit) - 1)
     return logit[best]

@@ -1,6 +1,6 @@
-"""Near-neighbour graphs within sets: k slots per item, and what an edge looks like from there.
+"""Near-neighbour graphs within sets: k slots per item, and features of their edges.
 
-All features are free of scale and place: lengths are in units of the item's own neighbourhood.
+All features are invariant to scale and position: lengths are in units of the item's neighbourhood.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NearGraph:
     def among(cls, sets: SetBatch, slots: int, rows: Int[Tensor, "rows"]) -> NearGraph:
         """The neighbour lists of some rows only."""
         points, _, _ = standardise(sets)
-        # The largest reach of a standardised set grows with its size, never beyond sqrt(2 n).
+        # The largest extent of a standardised set grows with its size, but never beyond sqrt(2 n).
         apart = _APART * max(1.0, float(sets.sizes.max()) ** 0.5 if len(sets) else 1.0)
         place = to_host(torch.cat([points.double(), apart * sets.owner.double()[:, None]], 1))
         many = min(slots + 1, sets.num_items)
@@ -48,7 +48,7 @@ class NearGraph:
         lists = from_host(np.asarray(found, dtype=np.int64), rows)
         if many <= slots:
             lists = torch.cat([lists, rows[:, None].expand(-1, slots + 1 - many)], 1)
-        # An item is its own nearest neighbour, save among copies of it, where it may be anywhere.
+        # An item is its own nearest neighbour, except among copies, where it may be anywhere.
         own = lists == rows[:, None]
         last = torch.arange(slots + 1, device=rows.device)
         first_own = torch.where(own, last, slots).amin(1)
@@ -59,12 +59,12 @@ class NearGraph:
 
     @property
     def slots(self) -> int:
-        """The most neighbours per item."""
+        """The maximum number of neighbours per item."""
         return self.neighbour.shape[1]
 
     @cached_property
     def reverse(self) -> Int[Tensor, "items slots"]:
-        """The flat number of the slot that holds the edge the other way; its own where none is."""
+        """The flat index of the slot with the reverse edge; its own if there is none."""
         rows = _rows(self.neighbour)[:, None, None]
         back = (self.neighbour[self.neighbour] == rows) & self.present[self.neighbour]
         found, slot = back.max(2)
@@ -73,16 +73,16 @@ class NearGraph:
 
     @cached_property
     def mutual(self) -> Bool[Tensor, "items slots"]:
-        """Whether the edge has a slot the other way too."""
+        """Whether the reverse edge has a slot too."""
         return self.reverse != self._numbers
 
     @property
     def _numbers(self) -> Int[Tensor, "items slots"]:
-        """The flat number of every slot."""
+        """The flat index of every slot."""
         return _rows(self.neighbour.flatten()).reshape(self.neighbour.shape)
 
     def within(self, rows: Int[Tensor, "rows"]) -> NearGraph:
-        """The graph on some rows alone, numbered anew; slots that lead elsewhere are empty."""
+        """The graph on some rows alone, renumbered; slots that lead elsewhere are empty."""
         new = rows.new_full((len(self.neighbour),), -1)
         new[rows] = _rows(rows)
         neighbour = new[self.neighbour[rows]]
@@ -90,7 +90,7 @@ class NearGraph:
         return NearGraph(torch.where(present, neighbour, _rows(rows)[:, None]), present)
 
     def around(self, rows: Bool[Tensor, "items"], hops: int) -> Bool[Tensor, "items"]:
-        """These rows and all that lie at most `hops` edges away."""
+        """These rows and all within `hops` edges of them."""
         for _ in range(hops):
             grown = rows.clone()
             grown[self.neighbour[rows].flatten()] = True
@@ -99,7 +99,7 @@ class NearGraph:
 
 
 def _rows(values: Tensor) -> Int[Tensor, "rows"]:
-    """The numbers of the rows, on the same device."""
+    """The row numbers, on the same device."""
     return torch.arange(len(values), device=values.device)
 
 
@@ -121,14 +121,14 @@ def _blockers(
 def edge_features(
     points: Float[Tensor, "items 2"], graph: NearGraph
 ) -> Float[Tensor, "items slots features"]:
-    """What distinguishes an edge: direction, length, rank and crowding, in the item's own units."""
+    """Edge features: direction, length, rank and crowding, in units of the item's neighbourhood."""
     present = graph.present.to(points.dtype)
     ends = points[graph.neighbour]
     gap = ends - points[:, None]
     length = torch.linalg.vector_norm(gap, dim=2)
     near = present[:, :5]
     unit = (length[:, :5] * near).sum(1) / near.sum(1).clamp(min=1)
-    # Copies of a city have no neighbourhood to measure by; any unit serves them.
+    # Copies of a city have no neighbourhood to measure by; any unit will do.
     unit = torch.where(unit > 0, unit, length.amax(1)).clamp(min=1e-12)
     mine, theirs = unit[:, None], unit[graph.neighbour]
     rank = torch.arange(graph.slots, dtype=points.dtype, device=points.device)

@@ -1,7 +1,7 @@
-"""A graph network over near neighbours, for cities by the hundred thousand.
+"""A graph network over near neighbours, for hundreds of thousands of cities.
 
 It alternates between edge and node features like the paper's (section 4.2, "Graph Neural
-Networks"), with k edges an item instead of n.
+Networks"), with k edges per item instead of n.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NeighbourNet(Part):
     def forward(
         self, graph: NearGraph, features: Float[Tensor, "items slots features"]
     ) -> Float[Tensor, "items slots"]:
-        """How much each edge belongs to the answer."""
+        """A score per edge: how likely it belongs to the answer."""
         edges = self.enter(features)
         full = bool(graph.present.all())
         present = None if full else graph.present
@@ -51,7 +51,7 @@ class NeighbourNet(Part):
 
 
 class _Layer(nn.Module):
-    """Edges look at their two ends and their other direction, then items look at their edges."""
+    """Updates edges from their two ends and their reverse, then items from their edges."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -91,9 +91,9 @@ class _Layer(nn.Module):
 
 
 class _Reverse(torch.autograd.Function):
-    """Each edge's features the other way, zero where there is no such edge.
+    """The features of each reverse edge, zero if there is none.
 
-    As going back is its own inverse, the gradient is gathered as well, not scattered.
+    Reversal is its own inverse, so the gradient is gathered as well, not scattered.
     """
 
     @staticmethod

@@ -1,6 +1,6 @@
-"""One decision per node: a direction and a place to cut, out of many, scored by a network.
+"""One decision per node: a direction and a threshold, out of many, scored by a network.
 
-The policy gradient then has one draw per node to give credit to, not one per item, and every cut
+The policy gradient then assigns credit to one draw per node, not one per item, and every cut
 is that of a line, of a sequence or of a sweep over a graph. It costs n log n.
 """
 
@@ -29,30 +29,30 @@ from diconet.nets.encoder import SetEncoder
 from diconet.nets.signals import normals, smoothed
 
 _AXES = 4
-"""At most this many features are directions of their own."""
+"""The maximum number of features used as directions."""
 
 _SHUFFLED = 4
-"""One in this many directions puts the items in a random order."""
+"""One in this many directions is a random order of the items."""
 
 _AT_ONCE = 200_000
-"""Beyond this many candidates, one direction is scored after the other, to save memory."""
+"""Above this many candidates, directions are scored one by one, to save memory."""
 
 _RIVAL = 16
 """Numbers by which the cuts of a sequence are compared with those before and after them."""
 
 _SUMMARY = 6
-"""Numbers of a candidate that do not depend on how many features the items have."""
+"""Numbers per candidate that do not depend on the number of item features."""
 
 
 class OneCutSplit(Part):
-    """Cuts each set at one place along one direction.
+    """Cuts each set at one threshold along one direction.
 
     Directions are the features themselves, random ones, random orders and, on a graph, random
-    numbers smoothed over edges; of a sequence there is only its own order. A candidate is judged by
-    the sizes of its sides, the gap it lies in, what of the spread it explains, the sums of each
+    numbers smoothed over edges; a sequence has only its own order. A candidate is scored by the
+    sizes of its sides, the gap it lies in, the share of the variance it explains, the sums of each
     feature on both sides, and the edges it cuts; in a sequence also by the best candidates before
-    and after it. `many` draws several cuts from one look. With `along`, the features of these
-    numbers are the only directions.
+    and after it. `many` draws several cuts from one forward pass. With `along`, the features with
+    these numbers are the only directions.
     """
 
     general = True
@@ -81,7 +81,7 @@ class OneCutSplit(Part):
         return self._cut(sets, sweeps, score, seeds)
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
+        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
         times = len(seeds) // len(sets)
         sweeps, score = self._look(sets, seeds[::times])
         cuts = [
@@ -139,7 +139,7 @@ class OneCutSplit(Part):
     def _along(
         self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
     ) -> Float[Tensor, "items directions"]:
-        """Each item's place along every direction."""
+        """Each item's position along every direction."""
         if self.encoder.inputs.ordered:
             return sets.position[:, None].double()
         if seeds is None:
@@ -152,7 +152,7 @@ class OneCutSplit(Part):
         rest = max(self.directions - axes.shape[1], 0)
         if sets.relations is not None:
             return torch.cat([axes, smoothed(sets, seeds, rest)], 1)
-        # a line has one direction only, but loads may be parted in any order
+        # a line has only one direction, but loads may be divided in any order
         lines = 0 if sets.num_features == 1 else rest - rest // _SHUFFLED
         draws = normals(mix(seeds, 5), lines * sets.num_features).double()
         ways = draws.reshape(len(sets), lines, sets.num_features)
@@ -165,7 +165,7 @@ class OneCutSplit(Part):
 def _rivals(
     views: Float[Tensor, "candidates views"], sweeps: _Sweeps
 ) -> Float[Tensor, "candidates both"]:
-    """The most that any cut before and any after each one has to show, for sets cut one way."""
+    """The maximum of each view over all cuts before and after each one, for sets cut one way."""
     sets = sweeps.sets
     column = sets.position[sweeps.place] + 1
     width = count(sets.sizes.max()) + 1 if len(sets) else 1
@@ -177,7 +177,7 @@ def _rivals(
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """What the numbers of all candidates are measured against, set by set."""
+    """Per-set moments that the numbers of all candidates are normalised by."""
 
     centred: Float[Tensor, "items features"]
     size: Float[Tensor, "items features"]
@@ -186,7 +186,7 @@ class _Moments:
 
     @classmethod
     def of(cls, sets: SetBatch, unit: Float[Tensor, "features"]) -> _Moments:
-        """Of items in the task's usual unit."""
+        """The moments of items in the task's usual unit."""
         usual = sets.items.double() / unit
         centred, size = usual - sets.mean(usual)[sets.owner], usual.abs()
         spread = sets.sum(centred.square()).clamp(min=1e-12)
@@ -197,7 +197,7 @@ class _Moments:
 class _Sweeps:
     """All candidates: after each item but the last, along each direction, set by set.
 
-    `order` are the rows sorted along each direction; `before` and `after` the rows beside a cut.
+    `order` holds the rows sorted along each direction; `before` and `after` the rows beside a cut.
     """
 
     sets: SetBatch
@@ -228,7 +228,7 @@ class _Sweeps:
 
     def only(self, way: int) -> _Sweeps:
         """The candidates along one direction."""
-        cuts = slice(0, len(self.place) // len(self.order))  # the places are the same along each
+        cuts = slice(0, len(self.place) // len(self.order))  # the same along each direction
         return replace(
             self,
             along=self.along[:, way : way + 1],
@@ -257,12 +257,12 @@ class _Sweeps:
         return mine > sets.position[self.place[chosen]][sets.owner]
 
     def numbers(self) -> Float[Tensor, "candidates numbers"]:
-        """What a candidate is judged by."""
+        """The numbers that a candidate is scored by."""
         sets, moments = self.sets, self.moments
         size = sets.sizes[self.owner].double()
         share = (sets.position[self.place] + 1) / size
         total = moments.spread[self.owner]
-        apart = self._prefix(moments.centred)  # the sum of what lies before the cut
+        apart = self._prefix(moments.centred)  # the sum over the items before the cut
         explained = apart.square() / (size * share * (1 - share))[:, None] / total
         lead = 2 * self._prefix(moments.size) / moments.mass[self.owner] - 1
         overall = explained.mul(total).sum(1) / total.sum(1)
@@ -287,7 +287,7 @@ class _Sweeps:
         return torch.cat([one[cuts] for one in sums])
 
     def _gaps(self) -> list[Float[Tensor, "candidates"]]:
-        """How wide the gap at the cut is, against the spread, on a log scale; near and wider."""
+        """The width of the gap at the cut relative to the spread, in logs, near and wider."""
         line = self.along.T.gather(1, self.order)
         first = self.sets.offsets[:-1][self.sets.owner]
         last = self.sets.offsets[1:][self.sets.owner] - 1
@@ -301,7 +301,7 @@ class _Sweeps:
         return gaps
 
     def _crossing(self, share: Float[Tensor, "candidates"]) -> Float[Tensor, "candidates"]:
-        """Edges across the cut, against how many a random cut of these sizes has."""
+        """Edges across the cut, relative to the number that a random cut of these sizes has."""
         edges = self.sets.relations
         if edges is None or edges.num_edges == 0:
             return torch.zeros_like(share)
@@ -314,7 +314,7 @@ class _Sweeps:
         opens = (end - start).sign().to(share.dtype)
         steps = torch.zeros(self.order.shape, dtype=share.dtype, device=share.device)
         steps = steps.scatter_add(1, start, opens)
-        # with every edge there both ways, what one end closes is what the other has opened
+        # with every edge stored both ways, what one end closes is what the other has opened
         steps = 2 * steps if edges.symmetric else steps.scatter_add(1, end, -opens)
         open_ = steps.cumsum(1)[self.way, self.place]
         usual = edges.sizes.clamp(min=1)[self.owner] * 2 * share * (1 - share)

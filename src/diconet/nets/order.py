@@ -1,4 +1,4 @@
-"""The merge for answers that are orders: two ordered halves interleaved by learned keys."""
+"""The merge for orders: interleaves two ordered halves by learned keys."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from diconet.nets.encoder import SetEncoder
 from diconet.nets.handed import HAND_FEATURES, Chosen, Handed
 
 _STEEPEST = 10.0
-"""Keys within a node are drawn with at most this far from their mean; beyond, chance is nil."""
+"""Keys within a node are clipped to this distance from their mean, for the random times."""
 
 
 class OrderMerge(Part):
-    """Puts the heads of two ordered halves against each other until one half is used up.
+    """Compares the heads of two ordered halves until one half is used up.
 
-    Every item of a node gets a key from the node's set; of two heads a and b, a comes first with
-    the chance sigmoid(key b - key a). A leaf's own items are drawn one by one, softmax of minus
-    their keys over those left. From a target, the likelihood is exact: a node's part of the target
-    is the only order from which the root can still reach it.
+    Every item of a node gets a key from the node's set; of two heads a and b, a goes first with
+    probability sigmoid(key b - key a). A leaf's own items are drawn one by one, by a softmax of
+    minus their keys over those left. The likelihood of a target is exact: a node's part of the
+    target is the only order from which the root can still reach it.
     """
 
     def __init__(self, **encoder: Any) -> None:
@@ -50,10 +50,10 @@ class OrderMerge(Part):
 
 
 def _times(handed: Handed, key: Float[Tensor, "items"]) -> Float[Tensor, "items"]:
-    """When each item comes up: sorting a node's items by it gives the order.
+    """The time of each item: sorting a node's items by it gives the order.
 
-    Two heads race, each with an exponential time of rate exp(-key); who loses keeps its lead, as
-    such times have no memory. So an item's time is the sum of those up to it in its half. Without
+    Two heads race, each with an exponential time of rate exp(-key); the loser keeps its lead, as
+    such times are memoryless. So an item's time is the sum of those up to it in its half. Without
     seeds the smaller key goes first: an item waits for the largest key before it in its half.
     """
     node = handed.sets
@@ -74,7 +74,7 @@ def _times(handed: Handed, key: Float[Tensor, "items"]) -> Float[Tensor, "items"
 def _order_log_prob(
     handed: Handed, key: Float[Tensor, "items"], order: Int[Tensor, "items"]
 ) -> Float[Tensor, "items"]:
-    """The log-probability of each choice made on the way along an order, item by item."""
+    """The log-probability of each choice along an order, item by item."""
     node, leaf = handed.sets, handed.is_leaf[order] > 0
     other, contested = _other_heads(handed, order)
     key = key[order]
@@ -88,9 +88,9 @@ def _order_log_prob(
 def rivals(
     handed: Handed, order: Int[Tensor, "items"]
 ) -> tuple[Int[Tensor, "contests"], Int[Tensor, "contests"]]:
-    """Who comes first and who is put off at every choice made on the way along an order, as rows.
+    """The winner and the loser of every choice along an order, as rows.
 
-    A rival is the other half's head; at a leaf, the next item of its own.
+    The loser is the other half's head; at a leaf, the next item of its own.
     """
     other, contested = _other_heads(handed, order)
     here = index_of(contested)
@@ -100,9 +100,9 @@ def rivals(
 def _other_heads(
     handed: Handed, order: Int[Tensor, "items"]
 ) -> tuple[Int[Tensor, "items"], Tensor]:
-    """The place of every item's rival along an order, and whether it has one.
+    """The position of every item's rival along an order, and whether it has one.
 
-    The head of the other half is the next item in the order that is of that half.
+    The head of the other half is the next item of that half in the order.
     """
     half, leaf = handed.half[order], handed.is_leaf[order] > 0
     places = torch.arange(len(order), device=order.device)
@@ -113,7 +113,7 @@ def _other_heads(
 
 
 def _next_of(mask: Tensor, places: Int[Tensor, "items"]) -> Int[Tensor, "items"]:
-    """The first place from each on at which the mask holds (the number of places where none)."""
+    """The first position from each on where the mask is True (the number of positions if none)."""
     found = torch.where(mask, places, len(places))
     return torch.cummin(found.flip(0), 0)[0].flip(0)
 
@@ -121,7 +121,7 @@ def _next_of(mask: Tensor, places: Int[Tensor, "items"]) -> Int[Tensor, "items"]
 def _softmax_in_turn(
     node: SetBatch, key: Float[Tensor, "items"], leaf: Tensor
 ) -> Float[Tensor, "leaf_items"]:
-    """The log-probability of every item among those not yet taken before it, at leaves."""
+    """The log-probability of every item among those not yet taken, at leaves."""
     rows = index_of(leaf)
     sizes = torch.bincount(node.owner[rows], minlength=len(node))
     sizes = sizes[sizes > 0]

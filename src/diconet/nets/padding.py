@@ -1,4 +1,4 @@
-"""Ragged sets as padded blocks: sets of similar size side by side, for work that is dense."""
+"""Ragged sets as padded blocks: sets of similar size together, for dense computation."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def similar_sizes(
 def padded_rows(
     sets: SetBatch, which: Int[Tensor, "group"]
 ) -> tuple[Int[Tensor, "group size"], Bool[Tensor, "group size"]]:
-    """The rows of some sets' items, one set per line (0 where there is none), and where one is.
+    """The rows of some sets' items, one set per line (0 at padding), and a mask of the real ones.
 
-    `x[rows] * there[..., None]` is the padded block of packed values `x`; `out[there]` takes a
+    `x[rows] * there[..., None]` is the padded block of packed values `x`; `out[there]` maps a
     block back to the rows `rows[there]`.
     """
     sizes = sets.sizes[which]

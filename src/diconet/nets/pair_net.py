@@ -36,7 +36,7 @@ class Pairs:
 
     @cached_property
     def starts(self) -> Int[Tensor, "items"]:
-        """Where the pairs that each item is the first of begin."""
+        """For each item, the row of the first pair that starts with it."""
         later = self.sets.sizes[self.sets.owner] - 1 - self.sets.position
         return offsets_of(later)[:-1]
 
@@ -47,22 +47,22 @@ class Pairs:
 
     @cached_property
     def distance(self) -> Float[Tensor, "pairs"]:
-        """How far apart the two items of each pair are."""
+        """The distance of the two items of each pair."""
         return torch.linalg.vector_norm(
             self.sets.items[self.one] - self.sets.items[self.other], dim=1
         )
 
     def gather(self, values: Float[Tensor, "pairs width"]) -> Float[Tensor, "items width"]:
-        """The sum over all pairs that an item is in."""
+        """The sum over all pairs that contain an item."""
         total = values.new_zeros(self.sets.num_items, values.shape[1])
         return total.index_add(0, self.one, values).index_add(0, self.other, values)
 
 
 class PairNet(Part):
-    """Node and edge features in turn: nodes sum over edges, edges look at their two nodes.
+    """Alternates node and edge features: nodes sum over edges, edges see their two nodes.
 
-    V <- rho(V, sum A V), A <- phi(V, V', A), with phi symmetric and not negative. That phi also
-    sees the edge it had before, and that layers add to what they were given, is ours.
+    V <- rho(V, sum A V), A <- phi(V, V', A), with phi symmetric and nonnegative. Two things are
+    ours: phi also sees the edge's previous features, and layers are residual.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class PairNet(Part):
     ) -> tuple[Float[Tensor, "items width"], Float[Tensor, "pairs width"]]:
         """The last layer's node and edge features.
 
-        Items take the mean over all others, or a mean by `weight`, which can look the same in a
-        small set and a large one.
+        Items take the mean over all others, or a mean weighted by `weight`, which can look the same
+        in a small set and a large one.
         """
         v = self.nodes_in(nodes)
         a = F.softplus(self.edges_in(edges))
@@ -98,7 +98,7 @@ class PairNet(Part):
 def _shares(
     pairs: Pairs, weight: Float[Tensor, "pairs"] | None
 ) -> tuple[Float[Tensor, "pairs 1"], Float[Tensor, "pairs 1"]]:
-    """How much each pair counts in the mean of its first item and of its second."""
+    """The weight of each pair in the mean of its first item and of its second."""
     if weight is None:
         share = 1 / pairs.sets.sizes[pairs.sets.owner[pairs.one]][:, None].to(pairs.distance.dtype)
         return share, share
