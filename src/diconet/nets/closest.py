@@ -188,7 +188,7 @@ class ClosestMerge(Part):
     ) -> Pairs:
         node = handed.sets
         row, other = rows_across(level, None if below is None else below.sets)
-        # from the earlier to the later item of the input: by halves, offsets would all point one way
+        # from the earlier to the later item of the input: by halves, offsets would point one way
         once = node.index[row] < node.index[other]
         row, other = row[once], other[once]
         best, ends = _of_halves(level, below)

@@ -1,4 +1,4 @@
-"""The merge for answers that are paths: one item after the other, each chosen by the one before."""
+"""The merge for paths: one item after the other, each chosen given the previous one."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look
 from diconet.nets.pick import Ask, PairJudge
 
 _RANK = 8
-"""Numbers by which the first item of a path and one that may be next are compared."""
+"""Numbers by which the first item of a path and a candidate for the next are compared."""
 
 
 class PathMerge(Part):
-    """Points to the next item of a path, step by step: at a leaf to any item that is left, above to
-    either end of what is left of either half.
+    """Points to the next item of a path, step by step: at a leaf to any remaining item, above to
+    either end of what remains of either half.
 
-    A step is judged by the item it leads to, the last one, what lies between the two, and the first
-    one. So a leaf of n items costs n^2 and a merge of n items n.
+    A step is scored by the item it leads to, the previous one, the pair of the two, and the first
+    item. So a leaf of n items costs n^2 and a merge of n items n.
     """
 
     def __init__(self, **encoder: Any) -> None:
@@ -52,7 +52,7 @@ class PathMerge(Part):
     def _walk(
         self, handed: Handed, look: Look, wanted: Int[Tensor, "items"] | None, ask: Ask
     ) -> tuple[Int[Tensor, "items"], Float[Tensor, "nodes"]]:
-        """The rows of every node in the order they are visited, and the log-probability of that."""
+        """The rows of every node in visiting order, and the log-probability of that order."""
         node = handed.sets
         vectors = look.per_copy()
         opening = self.opening(vectors).squeeze(1)
@@ -98,7 +98,7 @@ class PathMerge(Part):
 
 
 class _Front:
-    """Where the paths may go next: any item left of a leaf, or the ends of both halves."""
+    """The next candidates of the paths: any item left in a leaf, or the ends of both halves."""
 
     def __init__(self, handed: Handed) -> None:
         node = handed.sets
@@ -117,11 +117,11 @@ class _Front:
     def candidates(
         self, nodes: Int[Tensor, "alive"]
     ) -> tuple[Int[Tensor, "alive slots"], Bool[Tensor, "alive slots"]]:
-        """Rows that each node's path may go to, and which slots hold one."""
+        """Candidate rows for each node's path, and which slots hold one."""
         low, high = self.low[nodes], self.high[nodes]
         ends = torch.stack([low[:, 0], low[:, 1], high[:, 0], high[:, 1]], 1)
         open_ = low <= high
-        longer = low < high  # the only item left of a half is one candidate, not two
+        longer = low < high  # the only item left in a half is one candidate, not two
         valid = torch.cat([open_, longer], 1)
         rows, present = self.rows[nodes], self.left[nodes]
         inner = ~self.leaf[nodes]
@@ -132,7 +132,7 @@ class _Front:
         return rows, present
 
     def remove(self, nodes: Int[Tensor, "alive"], pick: Int[Tensor, "alive"]) -> None:
-        """Takes out what each node's path went to."""
+        """Removes the item that each node's path went to."""
         leaf = self.leaf[nodes]
         self.left[nodes[leaf], pick[leaf]] = False
         inner = nodes[~leaf]

@@ -1,4 +1,4 @@
-"""Items picked one by one: a subset that is learned from a reward, or one side of a cut."""
+"""Picks items one by one: a subset learned from a reward, or one side of a cut."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from diconet.nets.encoder import SetEncoder
 from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, Look
 
 _RANK = 8
-"""Numbers by which what was picked so far and an item that may be next are compared."""
+"""Numbers by which the items picked so far and a candidate for the next are compared."""
 
 _MOST_PAIRS = 2**21
-"""Sets with more pairs of items than this are judged pair by pair when asked, to save memory."""
+"""Sets with more pairs of items than this are scored pair by pair on demand, to save memory."""
 
 _FEWEST_SLOTS = 4
-"""A table has room for this many items of a set at least; a path has up to 4 ways to go."""
+"""The minimum number of items per set in a table; a path has up to 4 candidates."""
 
 Ask = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Scores from a row of each of some nodes to several rows: (nodes, row, rows) -> scores."""
+"""Scores from one row per node to several rows: (nodes, row, rows) -> scores."""
 
 
 class PairJudge(nn.Module):
-    """Judges a pair by the vectors of its items, what lies between them and the edge they have."""
+    """Scores a pair by the vectors of its items, their difference and the edge between them."""
 
     def __init__(self, encoder: SetEncoder) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class PairJudge(nn.Module):
         self.head = nn.Linear(width, 1, bias=False)
 
     def forward(self, node: SetBatch, look: Look, *, whole: bool) -> Ask:
-        """What scores the pairs of all nodes; a table if they are small and asked as a whole."""
+        """A function that scores pairs in all nodes; a table if `whole` and they are small."""
         sets = look.sets
         pairs = sets.num_items * count(sets.sizes.max()) if len(sets) else 0
         if not whole or not 0 < pairs <= _MOST_PAIRS:
@@ -64,7 +64,7 @@ class PairJudge(nn.Module):
 
 
 class _Pairs:
-    """The judge at work on one batch of sets."""
+    """The judge applied to one batch of sets."""
 
     def __init__(
         self, judge: PairJudge, sets: SetBatch, vectors: Float[Tensor, "items width"]
@@ -88,7 +88,7 @@ class _Pairs:
         return scores
 
     def _edges(self, row: Int[Tensor, "*pairs"], to: Int[Tensor, "*pairs"]) -> Tensor:
-        """The features of the edge of each pair and a one; zeros where there is none."""
+        """The features of each pair's edge, followed by a one; zeros if there is no edge."""
         assert self._sets.relations is not None
         features = self._sets.relations.features
         known = torch.cat([features.new_ones(len(features), 1), features], 1)
@@ -102,9 +102,9 @@ class _Pairs:
 class Picker(nn.Module):
     """Picks items of a set one after the other, until it stops.
 
-    Whether an item is next depends on the item, on what each one picked before is to it, and on
-    what all of them together leave room for. So few of many, conflicts and budgets are all learned
-    from draws that are no more than the items picked. A set of n items costs n^2.
+    Whether an item is next depends on the item, on its relation to each one picked before, and on
+    what all of these together leave room for. So sparse choices, conflicts and budgets can all be
+    learned, with no more draws than items picked. A set of n items costs n^2.
     """
 
     def __init__(self, encoder: SetEncoder) -> None:
@@ -124,7 +124,7 @@ class Picker(nn.Module):
     ) -> tuple[Bool[Tensor, "items"], Float[Tensor, "nodes"]]:
         """Which items were picked, and the log-probability of each node's picks.
 
-        Drawn by the seeds, the likeliest picks without; with `member`, only items of a target.
+        Picks are drawn given seeds, else the likeliest; with `member`, only items of a target.
         """
         vectors = look.per_copy()
         own, added = self.own(vectors), self.add(vectors)
@@ -164,9 +164,9 @@ def _next(
     member: Bool[Tensor, "items"] | None,
     rows: Int[Tensor, "nodes items"],
 ) -> tuple[Int[Tensor, "nodes"], Float[Tensor, "nodes"]]:
-    """The slot of each node's next pick (the last one stops), and its log-probability.
+    """The slot of each node's next pick (the last slot stops), and its log-probability.
 
-    With a target, any of its items that is left is right, and to stop when none is.
+    With a target, any of its remaining items is right, and stopping once there is none.
     """
     drawn = chances.detach()
     if member is not None:
@@ -182,7 +182,7 @@ def _next(
 
 
 class PickMerge(Part):
-    """A subset of what a node's halves handed up, picked item by item."""
+    """A subset of what a node's halves passed up, picked item by item."""
 
     def __init__(self, **encoder: Any) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class PickSplit(Part):
         return Cut(*self.picker(sets, look, seeds))
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, where there are `times` seeds per set."""
+        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
         times = len(seeds) // len(sets)
         look = Look(sets, self.encoder(sets, seeds[::times].contiguous()), times)
         return Cut(*self.picker(sets.repeat(times), look, seeds))

@@ -1,4 +1,4 @@
-"""The pointer merge (appendix D): read two sequences, point at their items one after the other."""
+"""The pointer merge (appendix D): reads two sequences and points at their items one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from diconet.nets.routes import hard_matrices, padded, routes_of_items
 
 @dataclass(frozen=True, eq=False)
 class Pointed:
-    """Answers of a level: ordered items; with a target also routes, at the root its likelihood.
+    """Answers of a level: ordered items; with a target also routes and, at the root, its
+    likelihood.
 
     `routes[r, j]` is the probability that row r of the answers is item j of its root's target.
     """
@@ -33,13 +34,13 @@ class Pointed:
 
     @property
     def solution(self) -> Sequences:
-        """The answers as ordered choices out of the roots."""
+        """The answers as ordered choices from the roots."""
         return Sequences.from_answer(self.sets, self.roots)
 
 
 @dataclass(frozen=True, eq=False)
 class _Memory:
-    """What the decoder looks at: the items of each node with their encodings."""
+    """What the decoder attends to: the items of each node with their encodings."""
 
     sets: SetBatch
     frame: Frame
@@ -52,13 +53,12 @@ class PointerMerge(nn.Module):
     """A pointer network from two sequences to one that chooses among their items.
 
     A GRU encodes each child's sequence; the decoder starts from rho(A0 e0 + A1 e1) and points, step
-    by step, at an item not yet taken or at the end symbol. A leaf's sequence is its points as they
-    were given. The `frame` says how a node sees its points: moved to their mean and scaled to
-    spread 1.
+    by step, at an item not yet taken or at the end symbol. A leaf's sequence is its points in the
+    given order. The `frame` normalises the points of a node: by default, mean 0 and spread 1.
 
-    Below the root a node goes on until the end symbol has probability `patience`: keeping an item
-    too many costs little there. Given a target, it gives the log of the product of all matrices at
-    the target's items. With `binarise`, those below the root count as made choices, and hand no
+    Below the root a node continues until the end symbol has probability `patience`: keeping an item
+    too many costs little there. Given a target, it returns the log of the product of all matrices
+    at the target's items. With `binarise`, matrices below the root are hard choices, which pass no
     gradient down.
     """
 
@@ -151,7 +151,7 @@ class PointerMerge(nn.Module):
         target: Sequences,
         depth: int,
     ) -> Pointed:
-        """The root, following the target: log of the product of all matrices at the target's items.
+        """The root, given the target: log of the product of all matrices at the target's items.
 
         A cycle may start anywhere; it is read from the first item in the order of the leaves.
         """

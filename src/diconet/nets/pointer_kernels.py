@@ -1,7 +1,7 @@
-"""The inner loops of the pointer merge, compiled: gates of a GRU, and attention over ragged nodes.
+"""Compiled inner loops of the pointer merge: gates of a GRU, and attention over ragged nodes.
 
-A pass over memory costs more here than its arithmetic, so each kernel makes one. All loops over the
-width vectorise, which a call to the library's tanh would not.
+A pass over memory costs more here than its arithmetic, so each kernel makes only one. All loops
+over the width vectorise, which a call to the library's tanh would prevent.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 from numba import njit
 
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
-"""Liberties that leave infinities and NaN alone."""
+"""Fast-math flags that preserve infinities and NaN."""
 
 _NEVER = np.float32(-1e30)
-"""The score of what must not be chosen."""
+"""The score of an item that must not be chosen."""
 
 _HALF, _ONE, _LIMIT = np.float32(0.5), np.float32(1), np.float32(7.90531110763549805)
 _ODD_6, _ODD_5 = np.float32(-2.76076847742355e-16), np.float32(2.00018790482477e-13)
@@ -24,7 +24,7 @@ _ODD_2, _ODD_1 = np.float32(1.48572235717979e-05), np.float32(6.37261928875436e-
 _ODD_0 = np.float32(4.89352455891786e-03)
 _EVEN_3, _EVEN_2 = np.float32(1.19825839466702e-06), np.float32(1.18534705686654e-04)
 _EVEN_1, _EVEN_0 = np.float32(2.26843463243900e-03), np.float32(4.89352518554385e-03)
-"""A quotient of polynomials that is tanh to the last digits of single precision (as in Eigen)."""
+"""A rational approximation of tanh, to the last digits of single precision (as in Eigen)."""
 
 
 @typing.no_type_check
@@ -60,9 +60,9 @@ def _add(out, times, a):
 @typing.no_type_check
 @njit(cache=True, fastmath=_FAST, error_model="numpy")
 def gru_step(inputs, w_in, b_in, bias, recalled, previous, states, gates, product, begin) -> None:
-    """One step of a GRU for the rows of `states` from `begin` on, from their part that is recalled.
+    """One step of a GRU for the rows of `states` from `begin` on, given their recurrent part.
 
-    Reset, update and new are side by side: `gates` and `recalled` are (rows, 3, width), biases
+    Reset, update and new gates are adjacent: `gates` and `recalled` are (rows, 3, width), biases
     (3, width), the weights of the inputs (features, 3, width).
     """
     rows, _, width = gates.shape
@@ -94,9 +94,9 @@ def gru_step(inputs, w_in, b_in, bias, recalled, previous, states, gates, produc
 @typing.no_type_check
 @njit(cache=True, fastmath=_FAST, error_model="numpy")
 def gru_step_back(step, previous, states, gates, product, grad, d_recalled, d_new, first) -> None:
-    """The way back through the rows `step` of `states`, the product with the weights left out.
+    """The backward pass through the rows `step` of `states`, without the product with the weights.
 
-    `grad` of their states is passed on to the rows before; `gates` and `product` begin at row
+    `grad` of their states is passed on to the previous rows; `gates` and `product` begin at row
     `first` of the states.
     """
     width = states.shape[1]
@@ -145,7 +145,7 @@ def point(
 ) -> None:
     """The softmax over each node's free items and the end (eq. ptrnetatt), and its best item.
 
-    Row b asks `queries[b]` about node i = `node[b]`, whose item k has its key in row
+    Row b applies `queries[b]` to node i = `node[b]`, whose item k has its key in row
     `key_row[i, k]`.
     """
     for b in range(len(node)):
@@ -189,9 +189,9 @@ def point_backward(
     d_weight,
     d_end_key,
 ) -> None:
-    """Adds the gradients of `point` for rows in this order; an item without probability has none.
+    """Adds the gradients of `point` for rows in this order; items of probability 0 have none.
 
-    Rows of the same node one after the other find its keys still at hand.
+    Adjacent rows of the same node find its keys still in the cache.
     """
     width = len(weight)
     for b in order:

@@ -1,8 +1,9 @@
-"""The product of stochastic matrices over a tree (eq. mergefinaleq), where a target needs it.
+"""The product of stochastic matrices over a tree (eq. mergefinaleq), as far as a target needs it.
 
-Every merge is a stochastic matrix, rows its output places and columns its inputs. The likelihood of
-a target needs only the product's columns at the target's items, so a node hands up, for each row of
-its answer and each item of the target, the probability that this row *is* that item: its routes.
+Every merge is a stochastic matrix, with rows for its outputs and columns for its inputs. The
+likelihood of a target needs only the product's columns at the target's items, so a node passes up,
+for each row of its answer and each item of the target, the probability that this row *is* that
+item: its routes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from diconet.core.sets import SetBatch
 def routes_of_items(
     roots: SetBatch, target: Sequences, items: Int[Tensor, "rows"], dtype: torch.dtype
 ) -> Float[Tensor, "rows targets"]:
-    """The routes of items that no merge has seen yet: each is itself, and no other.
+    """The initial routes of items: each is itself with probability 1.
 
     `items` are rows of the roots; column j is the j-th item of the target of their own root.
     """
@@ -33,9 +34,9 @@ def routes_of_items(
 def hard_matrices(
     chosen: Int[Tensor, "nodes steps"], nodes: SetBatch, most: int, floor: float
 ) -> Float[Tensor, "nodes steps items"]:
-    """Choices already made as matrices: `1 - n floor` at the item, `floor` elsewhere (4.2.3).
+    """Hard choices as matrices: `1 - n floor` at the item, `floor` elsewhere (4.2.3).
 
-    Where there are too many items for anything much to be left, they share half.
+    If there are so many items that little would be left, they share half.
     """
     sizes = nodes.sizes.clamp(min=1).to(torch.float32)
     lowest = (0.5 / sizes).clamp(max=floor)[:, None, None]
@@ -49,7 +50,7 @@ def hard_matrices(
 def padded(
     values: Float[Tensor, "rows columns"] | Int[Tensor, "rows columns"], nodes: SetBatch, most: int
 ) -> Float[Tensor, "nodes most columns"] | Int[Tensor, "nodes most columns"]:
-    """Values per item as one block per node, zeros where a node has fewer items than `most`."""
+    """Per-item values as one block per node, zero where a node has fewer items than `most`."""
     block = values.new_zeros(len(nodes) * most, values.shape[1])
     place = nodes.owner * most + nodes.position
     return block.index_copy(0, place, values).reshape(len(nodes), most, values.shape[1])

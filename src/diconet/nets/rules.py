@@ -1,9 +1,9 @@
-"""The merge for the best run of a sequence: a few numbers per half, joined by learned rules.
+"""The merge for the best run of a sequence: a few numbers per half, combined by learned rules.
 
 A node holds several channels, each a run of its items and its sum. A rule makes a channel of the
-node from one channel of the first half (or nothing) and one of the second half (or nothing). Which
-rules there are is all that is learned, from whole answers at the root alone: a grammar, whose
-derivations are summed up exactly (the inside algorithm, Baker 1979).
+node from one channel of the first half (or nothing) and one of the second half (or nothing). Only
+the set of rules is learned, from whole answers at the root alone: a grammar, whose derivations are
+summed exactly (the inside algorithm, Baker 1979).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from diconet.core.tree import Level
 from diconet.nets.forms import counted
 
 _NEVER = -1e5
-"""Stands for the logarithm of 0."""
+"""Represents the logarithm of 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
     """The channels of every node: their sums, and the first and last item of their runs.
 
-    While learning there are `inside` and `reached` instead: the log of the summed weight of all
-    derivations of each channel, and of those that leave the target's items in and no others; the
-    last channel is nothing at all.
+    During training there are `inside` and `reached` instead: the log of the summed weight of all
+    derivations of each channel, and of those that yield exactly the target's items; the last
+    channel is the empty one.
     """
 
     roots: SetBatch
@@ -47,7 +47,7 @@ class Runs:
 
     @property
     def solution(self) -> Sequences | None:
-        """The run of each root's first channel; None while learning."""
+        """The run of each root's first channel; None during training."""
         if self.ends is None:
             return None
         first, last = (self.ends[:, 0] - self.roots.offsets[:-1, None]).unbind(1)
@@ -56,12 +56,13 @@ class Runs:
 
 
 class RuleMerge(Part):
-    """Joins the channels of two halves by learned rules; the root's first channel is the answer.
+    """Combines the channels of two halves by learned rules; the root's first channel is the answer.
 
-    Given is that there are `num_channels` of them, that a leaf's item is the run of each, and that
-    sums add. Learned is a table of rules: for every channel, which pairs of channels (or nothing)
-    of the two halves it is the best of. Several tables (`num_tables`) learn side by side, for some
-    end in a poor grammar; `settled` keeps one. `sharpness` is what a spread of the items counts.
+    It is given that there are `num_channels` of them, that a leaf's item is the run of each, and
+    that sums add. A table of rules is learned: for every channel, the pairs of channels (or
+    nothing) of the two halves that it is the best of. Several tables (`num_tables`) are trained
+    side by side, since some end in a poor grammar; `settled` keeps one. `sharpness` is the weight
+    of a spread of the items.
     """
 
     def __init__(self, num_channels: int = 4, num_tables: int = 1, sharpness: float = 3.0) -> None:
@@ -71,13 +72,13 @@ class RuleMerge(Part):
         self.rules = nn.Parameter(torch.randn(num_tables, num_channels, some, some))
 
     def settled(self, table: int) -> RuleMerge:
-        """The same merge with one table only."""
+        """The same merge with only one table."""
         one = RuleMerge(self.num_channels, 1, self.sharpness).to(self.rules.device)
         one.rules.data.copy_(self.rules.data[table : table + 1])
         return one.train(self.training)
 
     def allowed(self) -> list[tuple[int, int, int]]:
-        """The rules in force when solving: a channel, and what of both halves (last: nothing)."""
+        """The rules used when solving: a channel, and those of both halves (last: nothing)."""
         yes = self.rules[0] > 0
         yes[:, -1, -1] = False  # a run is not made of nothing
         found: list[tuple[int, int, int]] = [tuple(rule) for rule in numbers(yes.nonzero())]
@@ -112,7 +113,7 @@ class RuleMerge(Part):
         return Runs(level.roots, value, ends, work=counted(level, work, below))
 
     def _likelihood(self, level: Level, below: Runs | None, target: Sequences) -> Runs:
-        """All derivations at once, and those of the target's items."""
+        """The weights of all derivations, and of those that yield the target's items."""
         member = target.mask(level.roots)[level.sets.index]
         alone = level.sets.sizes == 1
         first = level.sets.offsets[:-1].clamp(max=max(level.sets.num_items - 1, 0))
@@ -142,12 +143,12 @@ class RuleMerge(Part):
         pairs = halves.reshape(-1, 2, *halves.shape[1:])
         weight = F.logsigmoid(self.rules)
         both = pairs[:, 0, :, :, None] + pairs[:, 1, :, None, :]
-        ways = (both[:, :, None] + weight).flatten(3)[..., :-1]  # but for nothing and nothing
+        ways = (both[:, :, None] + weight).flatten(3)[..., :-1]  # except nothing and nothing
         return torch.cat([torch.logsumexp(ways, 3), both[:, :, -1:, -1]], 2)
 
 
 def _at_leaves(level: Level, channels: int) -> tuple[Tensor, Tensor]:
-    """The one item of every leaf in all channels; a leaf of several items has none."""
+    """The item of every leaf in all channels; a leaf of several items has none."""
     sets = level.sets
     first = sets.offsets[:-1].clamp(max=max(sets.num_items - 1, 0))
     alone: Bool[Tensor, "nodes"] = sets.sizes == 1
@@ -161,7 +162,7 @@ def _best(
     halves: Float[Tensor, "inner 2 channels"],
     ends: Int[Tensor, "inner 2 channels 2"],
 ) -> tuple[Float[Tensor, "inner channels"], Int[Tensor, "inner channels 2"]]:
-    """The best rule of every channel; a run goes from where its first part begins to the last."""
+    """The best rule of every channel; a run goes from the start of its first part to its end."""
     value = torch.full_like(halves[:, 0], -torch.inf)
     found = ends[:, 0].clone()
     channels = halves.shape[2]

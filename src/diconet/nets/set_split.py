@@ -1,4 +1,4 @@
-"""The split of section 4.1 of the paper: a coin for every item, from a network over its set."""
+"""The split of section 4.1 of the paper: one coin flip per item, from a network over its set."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from diconet.core.tree import Cut
 
 
 class SetSplit(nn.Module):
-    """A coin for every item, from a network over the set (eq. fr2).
+    """One coin flip per item, with odds from a network over the set (eq. fr2).
 
     Each layer mixes an item's own features with the mean over its set, and sees the input again.
-    Items are standardised per node, with `per_feature` each feature by itself; the node's mean and
+    Items are standardised per node, with `per_feature` each feature separately; the node's mean and
     variance enter the first layer.
 
-    One on top of the other, sigmoids nearly level out what differs between items: drawn as usual,
-    five layers begin with probabilities whose variance is below 2e-4, and a policy gradient finds
-    nothing to hold on to. With `gain`, weights keep signals at their size (Glorot and Bengio 2010;
-    4 is for sigmoids) and biases centre them, so that it begins with a cut in some direction. So it
-    does with tanh, whose weights are always drawn like that.
+    Stacked sigmoids nearly erase the differences between items: with the usual initialisation, the
+    probabilities after five layers have a variance below 2e-4, which gives a policy gradient
+    nothing to work with. With `gain`, weights preserve the size of signals (Glorot and Bengio 2010;
+    4 is for sigmoids) and biases centre them, so that training begins with a cut in some direction.
+    The same holds for tanh, whose weights are always drawn that way.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SetSplit(nn.Module):
 
     @torch.no_grad()
     def _begin(self, gain: float, last_gain: float, middle: float) -> None:
-        """Draws the weights by `gain`; biases take out `middle`, what an activation is around."""
+        """Draws the weights with `gain`; biases subtract `middle`, the centre of an activation."""
         for number, layer in enumerate((*self.own, self.head)):
             is_last = layer is self.head
             weight, bias = cast(Tensor, layer.weight), cast(Tensor, layer.bias)

@@ -1,4 +1,4 @@
-"""What a general network sees of its items besides their features: ranks, degrees, noise."""
+"""Inputs of a general network besides item features: ranks, degrees, noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from diconet.core.segments import segment_sort, segment_sum
 from diconet.core.sets import SetBatch
 
 _SMOOTHINGS = 12
-"""Random numbers averaged over neighbours this often tell the ends of a graph apart."""
+"""How often random numbers are averaged over neighbours to tell the ends of a graph apart."""
 
 
 def ranks(sets: SetBatch) -> Float[Tensor, "items features"]:
@@ -24,7 +24,7 @@ def ranks(sets: SetBatch) -> Float[Tensor, "items features"]:
 
 
 def degrees(sets: SetBatch) -> Float[Tensor, "items 2"]:
-    """How many edges leave and reach each item, on a log scale."""
+    """The number of edges that leave and reach each item, on a log scale."""
     if sets.relations is None:
         return sets.items.new_zeros(sets.num_items, 2)
     ends = sets.relations.rows(sets.offsets)
@@ -35,7 +35,7 @@ def degrees(sets: SetBatch) -> Float[Tensor, "items 2"]:
 def noise_channels(
     sets: SetBatch, seeds: Int[Tensor, "sets"] | None, channels: int
 ) -> Float[Tensor, "items channels"]:
-    """Random channels that spread like standardised features; as many again smoothed on a graph."""
+    """Random channels that spread like standardised features; on a graph also as many smoothed."""
     if seeds is None:
         seeds = mix(sets.sizes, 0)
     per_item = mix(mix(seeds, 3)[sets.owner], sets.position)
@@ -49,12 +49,12 @@ def noise_channels(
 def smoothed(sets: SetBatch, seeds: Int[Tensor, "sets"], ways: int) -> Float[Tensor, "items ways"]:
     """Random numbers, averaged over neighbours until only the slowest patterns are left.
 
-    Half of them move towards their neighbours, and so part a graph where it is thin; the others
-    move away, and so part it where it is dense.
+    Half of them move towards their neighbours, which divides a graph where it is sparse; the others
+    move away, which divides it where it is dense.
     """
     assert sets.relations is not None
     source, target = sets.relations.rows(sets.offsets)
-    # sums over edges that come target by target read memory in order: four times as fast
+    # edges sorted by target read memory in order: four times as fast
     order = torch.argsort(target, stable=True)
     source, target = source[order], target[order]
     degree = torch.bincount(target, minlength=sets.num_items).clamp(min=1).double()

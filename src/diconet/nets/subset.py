@@ -1,4 +1,4 @@
-"""The merge for answers that are subsets: a node keeps some of what its halves kept."""
+"""The merge for subsets: a node keeps some of the items that its halves kept."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from diconet.nets.handed import HAND_FEATURES, Chosen, Handed, add_by_root
 
 
 class SubsetMerge(Part):
-    """Keeps or drops every item handed up (Y within Y0 and Y1); a leaf chooses among its own.
+    """Keeps or drops every item passed up (Y within Y0 and Y1); a leaf chooses among its own.
 
-    From a reward, every decision is drawn, and the policy gradient counts it. From a target, an
-    item that belongs is kept on all of its way up, and one that does not must be dropped somewhere:
-    the likelihood of the target is the product over items of the chance of that.
+    With a reward, every decision is a draw for the policy gradient. With a target, an item that
+    belongs to it is kept all the way up, and any other must be dropped somewhere: the likelihood of
+    the target is the product of these probabilities over items.
     """
 
     def __init__(self, **encoder: Any) -> None:
@@ -54,7 +54,7 @@ def likelihood(
     log_keep: Float[Tensor, "items"],
     stays: Bool[Tensor, "items"],
 ) -> tuple[Bool[Tensor, "items"], Float[Tensor, "items"], Float[Tensor, "roots"]]:
-    """Those that stay or belong, and the log-probabilities of their way and of the target."""
+    """The items that stay or belong, and the log-probabilities of their path and of the target."""
     survival = log_keep
     if below is not None and below.survival is not None:
         survival = log_keep + handed.from_below(level, below.survival)

@@ -1,8 +1,7 @@
-"""One decision per set: which of many parallel cuts to make (a "sweep"), not a coin for every item.
+"""One decision per set: which of many parallel cuts to make (a "sweep"), not one coin per item.
 
 A policy gradient over one draw per set has far less variance than over one draw per item, and
-finding the candidates takes O(n log n). Every cut is by a line (a hyperplane), at any size and
-scale.
+finding the candidates takes O(n log n). Every cut is by a hyperplane, at any size and scale.
 """
 
 from __future__ import annotations
@@ -29,39 +28,40 @@ from diconet.core.tree import Cut
 from diconet.nets.sweep_candidates import CUT_FEATURES, Candidates, candidates_of, sides_of
 
 SHARE_FEATURES = 12
-"""Numbers that describe one way to share a budget between the two sides of a cut."""
+"""Numbers that describe one way to divide a budget between the two sides of a cut."""
 
 _POWERS = (1 / 3, 1 / 2, 2 / 3)
 """d / (d + 2) for points of intrinsic dimension d = 1, 2, 4: see `_share_features`."""
 
 _SHARPNESS = 8.0
-"""Scale of what is learned: hundreds of cuts compete, and the best must soon stand out."""
+"""Scale of the learned logits: hundreds of cuts compete, and the best must soon stand out."""
 
 _MANY = 8
 """From this many leaves on, cuts must be balanced."""
 
 _LOPSIDED = 0.75
-"""How far off the centre (0) such a cut may be; 1 is the end."""
+"""The largest distance of such a cut from the centre (0); 1 is the end."""
 
 _REGRETTED = 0.5
-"""Log of how much more than the best a cut may cost to be looked at."""
+"""Log of the largest cost, relative to the best, of a cut that is scored."""
 
 _OUT_OF_REACH = 1e6
 _BLOCK = 65_536
 
 _UNTRAINED_COST_WEIGHT = 50.0
-"""How strongly an untrained split prefers cuts that cost little, per unit of log cost."""
+"""How strongly an untrained split prefers cheap cuts, per unit of log cost."""
 
 
 class SweepSplit(Part):
-    """Chooses one cut per set, and how the set's budget of leaves is shared between its sides.
+    """Chooses one cut per set, and how the set's budget of leaves is divided between its sides.
 
     The first number of a set's context is its budget: the leaves it may still become. `share` says
-    who divides it: a second, small network ("learned"), the number of items ("proportional"), or
-    nobody ("halved"). A set without context has no budget and is cut for as long as trees grow.
+    what divides it: a second, small network ("learned"), the number of items ("proportional"), or
+    equal halves ("halved"). A set without context has no budget and is cut for as long as trees
+    grow.
 
-    Of a set with more than `max_points` items, only that many are looked at; all then go to the
-    nearer of the means of the two sides. Where many leaves are left, neither side gets less than a
+    Of a set with more than `max_points` items, only that many are examined; each item then goes to
+    the nearer of the means of the two sides. While many leaves are left, each side gets at least a
     quarter of them, so that the depth of a tree is of the order of the logarithm of its leaves.
     """
 
@@ -93,12 +93,12 @@ class SweepSplit(Part):
     def logits(
         self, candidates: Candidates, rows: Int[Tensor, "rows"] | slice = slice(None)
     ) -> Float[Tensor, "rows"]:
-        """How much each candidate is preferred: at first the cheaper it is, then as learned."""
+        """The preference for each candidate: initially the cheaper the better, then as learned."""
         regret = candidates.regret[rows] @ self.cost_weights
         return _SHARPNESS * self.score(candidates.features(rows)).squeeze(1) - regret
 
     def set_cost_weight(self, weight: float) -> None:
-        """Sets how strongly cuts that cost little now are preferred, per unit of log cost."""
+        """Sets how strongly cuts of low immediate cost are preferred, per unit of log cost."""
         with torch.no_grad():
             self.cost_weights[0] = weight
 
@@ -106,7 +106,7 @@ class SweepSplit(Part):
         return self._cut(sets, seeds, 1)
 
     def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)` from one look at each set, `times` seeds for each."""
+        """Cuts of `sets.repeat(times)` from one forward pass per set, with `times` seeds each."""
         return self._cut(sets, seeds, len(seeds) // len(sets))
 
     def _cut(self, sets: SetBatch, seeds: Int[Tensor, "samples"] | None, times: int) -> Cut:
@@ -127,9 +127,10 @@ class SweepSplit(Part):
         return Cut(side, log_prob + share_log_prob, contexts=contexts, closed=both <= 1)
 
     def _allowed(self, candidates: Candidates) -> Float[Tensor, "cuts"]:
-        """The preferences, with what would unbalance a tree out of reach.
+        """The preferences, with cuts that would unbalance a tree excluded.
 
-        To solve, so are cuts that cost far more than the best, which saves looking at them.
+        When solving, cuts that cost far more than the best are excluded too, which saves scoring
+        them.
         """
         barred = (candidates.budget >= _MANY)[candidates.owner]
         barred &= candidates.off_centre() > _LOPSIDED
@@ -137,7 +138,7 @@ class SweepSplit(Part):
             return self.logits(candidates).masked_fill(barred, -_OUT_OF_REACH)
         regret = candidates.regret[:, 0]
         kept = index_of(~barred & (regret < _REGRETTED))
-        # where nothing is kept, the cheapest of the balanced ones
+        # if nothing is kept, the cheapest of the balanced ones
         logits = -_OUT_OF_REACH * (1 + regret / 8 + 4 * barred)
         logits[kept] = self.logits(candidates, kept)
         return logits
@@ -150,7 +151,7 @@ class SweepSplit(Part):
         chosen: Int[Tensor, "sets"],
         seeds: Int[Tensor, "sets"] | None,
     ) -> tuple[Int[Tensor, "sets"], Float[Tensor, "sets"]]:
-        """The first side's leaves, with what choosing them adds to the log-probability."""
+        """The number of leaves of the first side, and its log-probability."""
         budget = _budget(sets).long()
         items = torch.bincount(sets.owner[~side], minlength=len(sets))
         quarter = torch.where(budget >= _MANY, budget // 4, 1)
@@ -190,9 +191,9 @@ def _thinned(sets: SetBatch, most: int) -> SetBatch:
 def _carried_over(
     sets: SetBatch, few: SetBatch, side: Bool[Tensor, "few"]
 ) -> Bool[Tensor, "items"]:
-    """The sides of all items, where those of some are known: the nearer of the two means.
+    """The sides of all items, given those of some: that of the nearer of the two means.
 
-    Where that would leave a side empty, its share of the items is cut off as they come.
+    If that would leave a side empty, its share of the items is cut off in their order.
     """
     second = side.to(few.items.dtype)[:, None]
     number = few.sum(second)
@@ -218,7 +219,7 @@ def _carried_over(
 
 
 def _mlp(inputs: int, width: int) -> nn.Sequential:
-    """Two hidden layers; zero until it has learned something."""
+    """Two hidden layers; the output is zero before training."""
     last = nn.Linear(width, 1)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
@@ -228,10 +229,10 @@ def _mlp(inputs: int, width: int) -> nn.Sequential:
 
 
 def _budget(sets: SetBatch) -> Float[Tensor, "sets"]:
-    """Leaves that each set may become; two where nobody said."""
+    """The leaves that each set may become; two if not given."""
     if sets.context.shape[1] == 0:
         return torch.full_like(sets.sizes, 2, dtype=torch.float32)
-    # whoever asks for a cut has two leaves in mind at least
+    # a cut makes at least two leaves
     return torch.minimum(sets.context[:, 0], sets.sizes.float()).clamp(min=2)
 
 
@@ -241,9 +242,9 @@ def _draw(
     times: int,
     seeds: Int[Tensor, "samples"] | None,
 ) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples"]]:
-    """Rows drawn by softmax with seeds, `times` per segment; the likeliest one without.
+    """Rows drawn by softmax given seeds, `times` per segment; else the likeliest one.
 
-    With the log-probability of each.
+    Also returns the log-probability of each.
     """
     owner = owner_of(sizes, len(logits))
     total = segment_logsumexp(logits, owner, len(sizes))
@@ -268,11 +269,11 @@ def _share_features(
     chosen: Int[Tensor, "sets"],
     owner: Int[Tensor, "shares"],
 ) -> Float[Tensor, "shares features"]:
-    """What is known of giving `first` leaves of the budget to the first side.
+    """Features of giving `first` leaves of the budget to the first side.
 
-    Where points fill d dimensions, the cost of a side with m leaves falls as m^(-2/d), and sharing
-    the budget as cost^(d / (d + 2)) is best; where they lie in clusters of one size, sharing it as
-    the number of items is. Which of these holds is for the network to find out.
+    If points fill d dimensions, the cost of a side with m leaves falls as m^(-2/d), and dividing
+    the budget as cost^(d / (d + 2)) is best; if they lie in clusters of one size, dividing it by
+    the number of items is. The network has to find out which of these holds.
     """
     total = budget.to(part.dtype)
     mine = first.to(part.dtype)

@@ -1,4 +1,4 @@
-"""The parallel cuts that a set may choose from, what each costs, and what is seen of it."""
+"""The parallel cuts that a set may choose from, their costs and their features."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Candidates:
     """The cuts each set may choose from, packed set after set.
 
     A candidate puts the first `position` items of an order along its direction on the first side.
-    `regret` says by how much (log) it costs more than the best of its set: as it is, and with both
+    `regret` is the log of its cost relative to the best of its set: as it is, and with both
     sides cut further as if points filled 1, 2 or 4 dimensions.
     """
 
@@ -51,12 +51,12 @@ class Candidates:
 
     @property
     def cost(self) -> Float[Tensor, "cuts 2"]:
-        """The squared distances to the mean within each of the two sides."""
+        """The sum of squared distances to the mean within each of the two sides."""
         return self.measures[:, : RIGHT + 1]
 
     @cached_property
     def regret(self) -> Float[Tensor, "cuts 4"]:
-        """Log of what a cut costs over the least of its set, in four ways to count."""
+        """Log of the cost of a cut relative to the least of its set, counted in four ways."""
         return torch.log(self._after / self._least[self.owner]).clamp(max=5.0)
 
     @cached_property
@@ -72,16 +72,16 @@ class Candidates:
         return self._after.new_ones(len(self.sets), 4).scatter_reduce(0, at, self._after, "amin")
 
     def off_centre(self) -> Float[Tensor, "cuts"]:
-        """0 where a cut is in the middle, 1 where it is at an end."""
+        """0 if a cut is in the middle, 1 if it is at an end."""
         return (2 * self.position / self.sets.sizes[self.owner] - 1).abs()
 
     def spans(self, rows: Int[Tensor, "rows"] | slice) -> Float[Tensor, "rows windows"]:
-        """Log of how far the items of some windows around a cut reach, in deviations."""
+        """Log of the extent of some windows of items around a cut, in deviations."""
         seen = self.measures[rows]
         return torch.log(seen[:, SPANS:] / (seen[:, DEVIATION, None] + _TINY) + 1e-4)
 
     def features(self, rows: Int[Tensor, "rows"] | slice) -> Float[Tensor, "rows features"]:
-        """What the network sees of some candidates, unchanged by shift, scale and reflection."""
+        """Features of some candidates, invariant to shift, scale and reflection."""
         owner, seen = self.owner[rows], self.measures[rows]
         n, budget, total = (
             self.sets.sizes[owner],
@@ -98,7 +98,7 @@ class Candidates:
         rest = [
             (2 * place - 1).abs(),
             saved,
-            (low - high).abs() / (low + high + _TINY),  # how the two sides differ in all,
+            (low - high).abs() / (low + high + _TINY),  # how the two sides differ in total,
             each.abs().clamp(max=8) / 4,  # and per item
             torch.log2(budget) / 4,
             (budget == 2).float(),
@@ -119,8 +119,8 @@ def candidates_of(
 ) -> Candidates:
     """Cuts between neighbours along a few directions of each set.
 
-    The directions are the principal axes, and the normals of the cuts that lower the squared
-    distances most along them. Sets of more than `max_positions` items offer the widest gap in each
+    The directions are the principal axes, and the normals of the cuts along them that lower the
+    squared distances most. Sets of more than `max_positions` items offer the widest gap in each
     of that many stretches.
     """
     positions = (sets.sizes - 1).clamp(0, max_positions)

@@ -1,4 +1,4 @@
-"""Loops that sweep a set along a direction: the items in order, and what each cut there costs."""
+"""Compiled sweeps of a set along a direction: the items in order, and the cost of each cut."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numba import njit
 
 AXES = 3
 DIRECTIONS = 2 * AXES
-"""Directions a set is swept along: its principal axes, and each turned to its cheapest cut."""
+"""Directions of a sweep: the principal axes of a set, and each turned to its cheapest cut."""
 
 LEFT, RIGHT, TOTAL, DEVIATION, WIDEST, SPANS = 0, 1, 2, 3, 4, 5
-"""Columns of what is measured of a cut; the last is the first of as many as there are windows."""
+"""Columns of the measures of a cut; SPANS is the first of as many as there are windows."""
 
 WINDOWS = 4
 MEASURES = SPANS + WINDOWS
@@ -21,11 +21,11 @@ _POWER_STEPS = 4
 _TINY = 1e-30
 
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""For what only loops call: without the way in from Python, it compiles faster."""
+"""For functions called only by compiled loops: without Python wrappers they compile faster."""
 
 
 def room_for(most: int, features: int) -> tuple[np.ndarray, ...]:
-    """Room for what is known of a set of at most so many items: the loops compile faster for it."""
+    """Work arrays for a set of at most `most` items; passed in, the loops compile faster."""
     single = np.empty((most, features), np.float32), np.empty(most, np.float32)
     double = np.empty((most + 1, 2)), np.empty((2, features))
     axes, places = np.empty((AXES, features), np.float32), np.empty((2, most), np.int64)
@@ -37,7 +37,7 @@ def room_for(most: int, features: int) -> tuple[np.ndarray, ...]:
 def sweep_sets(points, offsets, budgets, starts, positions, measures, position, orders, room):
     """Measures and positions of every candidate cut, direction by direction, and their orders.
 
-    `room` is for what is known of a set meanwhile: see `room_for`.
+    `room` holds the work arrays of `room_for`.
     """
     d = points.shape[1]
     whole, key, axes, cost, lines, places = room
@@ -56,7 +56,7 @@ def sweep_sets(points, offsets, budgets, starts, positions, measures, position, 
         for a in range(AXES):
             _leading_axis(y, axes, a, lines[0])
         for m in range(DIRECTIONS):
-            # every second direction is the one before it, turned to its best cut
+            # every second direction is the previous one, turned to its best cut
             total = _sweep(y, axes[m // 2], key, order, spare, cost, lines)
             first = starts[s] + m * count
             last = first + count
@@ -69,9 +69,9 @@ def sweep_sets(points, offsets, budgets, starts, positions, measures, position, 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **_INNER)
 @typing.no_type_check
 def _leading_axis(y, axes, a, new):
-    """The a-th axis of most variance, by powers, from the coordinate with most that is left.
+    """The a-th principal axis, by power iteration from the coordinate with most remaining variance.
 
-    Where there are no more axes, a diagonal of those there are.
+    If there are no more axes, a diagonal of the existing ones.
     """
     n, d = y.shape
     way = axes[a]
@@ -115,7 +115,8 @@ def _leading_axis(y, axes, a, new):
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **_INNER)
 @typing.no_type_check
 def _sweep(y, way, key, order, spare, cost, lines):
-    """Sorts centred points along a direction; what both sides of each cut cost, and all uncut.
+    """Sorts centred points along a direction; returns the costs of both sides of each cut, and
+    uncut.
 
     `way` is then turned to the line between the means of the two sides of the cheapest cut.
     """
@@ -129,7 +130,7 @@ def _sweep(y, way, key, order, spare, cost, lines):
         key[p] = at
         order[p] = p
     width = 1
-    while width < n:  # merges neighbouring runs; equal keys keep their order
+    while width < n:  # merge neighbouring runs; equal keys keep their order
         for low in range(0, n, 2 * width):
             i, j = low, min(low + width, n)
             middle, high = j, min(low + 2 * width, n)
@@ -169,10 +170,11 @@ def _sweep(y, way, key, order, spare, cost, lines):
 @njit(cache=True, nogil=True, error_model="numpy", **_INNER)
 @typing.no_type_check
 def _measure(key, order, cost, n, total, budget, position, measures):
-    """Where the candidates along one direction are, and what is seen of them.
+    """The positions of the candidates along one direction, and their measures.
 
-    Each is at the widest gap within its stretch of the order. Seen are both costs, the deviation
-    along the direction, the spans of some windows around the cut, and the widest of the last.
+    Each is at the widest gap within its stretch of the order. The measures are both costs, the
+    deviation along the direction, the spans of some windows around the cut, and the widest last
+    one.
     """
     mean, spread, widest, count = 0.0, 0.0, np.float32(0.0), len(position)
     for p in range(n):

@@ -1,4 +1,4 @@
-"""The merge for answers that are numbers or labels: halves' vectors combined into the node's."""
+"""The merge for numbers or labels: combines the halves' vectors into the node's."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from diconet.nets.handed import HAND_FEATURES, Handed
 from diconet.nets.signals import normals
 
 _USUAL_SIZE = 32
-"""Sums over a set are given as means times the size over this."""
+"""Sums over a set are represented as means times the size divided by this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """A vector per node (or item) and, at the root, the values read off it."""
+    """A vector per node (or item) and, at the root, the values read from it."""
 
     sets: SetBatch
     vectors: Float[Tensor, "rows width"]
@@ -35,9 +35,9 @@ class Embedded:
 
 
 class ValueMerge(Part):
-    """A number or label per set, or per item: from the node's set and its halves' vectors.
+    """A number or label per set, or per item, from the node's set and its halves' vectors.
 
-    A number (`num_labels` None) is drawn from a normal distribution around the one it reads off,
+    A number (`num_labels` None) is drawn from a normal distribution around the network's output,
     in units of `target_scale` around `target_centre`, both times the size of the set to
     `target_power`; a label from a softmax over `num_labels`. Without seeds it is the likeliest.
     """
@@ -102,7 +102,7 @@ class ValueMerge(Part):
         if below is not None:
             pairs = self.norm(below.vectors).reshape(-1, 2, self.encoder.width)
             both = both.index_copy(0, level.inner, pairs)
-        # the same whichever half is called the first
+        # symmetric in the two halves
         parts = [*pooled, both.sum(1), (both[:, 0] - both[:, 1]).abs()]
         return mean + self.combine(torch.cat(parts, 1))
 
@@ -144,7 +144,7 @@ class ValueMerge(Part):
         values = (drawn * self.scale + self.centre) * unit
         if target is not None:
             wanted = ((target.values / unit - self.centre) / self.scale).to(middle.dtype)
-            # least squares: a spread would let it give up on what is hard; it learns by itself
+            # least squares, so that the spread cannot excuse hard inputs; it is fitted separately
             off = (wanted - middle.detach()) / spread
             return values, -(wanted - middle).square() / 2 - off.square() / 2 - spread.log()
         off = (drawn - middle) / spread
