@@ -215,10 +215,10 @@ def test_edges_refused(
     Path("words.csv").write_text("source,target\n0,one\n")
     points = f"{EXAMPLES / 'two_means.py'}:TwoMeans"
     for task, file, edges, message in (
-        (MAX_CUT, "points.csv", None, "edges must be given, for maxcut is a task on graphs"),
-        (points, "points.csv", "edges.csv", "edges must go with a task on graphs; twomeans has"),
-        (points, "graph.json", None, "edges must go with a task on graphs; twomeans has"),
-        (MAX_CUT, "points.csv", "edges.csv", "by their indices, 0 to 3; points has 9."),
+        (MAX_CUT, "points.csv", None, "edges must be given: maxcut is a task on graphs"),
+        (points, "points.csv", "edges.csv", "edges must not be given; twomeans is not a task"),
+        (points, "graph.json", None, "edges must not be given; twomeans is not a task"),
+        (MAX_CUT, "points.csv", "edges.csv", "items by index, 0 to 3; points has 9."),
         (MAX_CUT, "points.csv", "words.csv", "words.csv has 'one' in line 2 under 'target'."),
         (MAX_CUT, "graph.json", "edges.csv", "--edges must not be given if graph.json holds"),
         (MAX_CUT, "two.json", "edges.csv", "--edges must go with one instance; FILE holds 2."),

@@ -154,10 +154,10 @@ def test_a_task_in_a_users_own_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("none.py:Task", "TASK must name a file that exists; no .*none.py."),
-        ("mine.py:Other", "TASK must name a class of mine.py; it has no 'Other'."),
+        ("none.py:Task", "TASK must name an existing file; there is no .*none.py."),
+        ("mine.py:Other", "TASK must name a class in mine.py; it has no 'Other'."),
         ("mine.py:torch", "TASK must have a method sample; module has none."),
-        ("json.py:Task", "TASK must be a file whose name no other module has; json.py hides"),
+        ("json.py:Task", "TASK must be a file named unlike any module; json.py hides"),
     ],
 )
 def test_files_refused(

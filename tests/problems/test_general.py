@@ -179,12 +179,12 @@ def test_an_edge_may_be_given_once_or_both_ways() -> None:
 @pytest.mark.parametrize(
     ("task", "given", "message"),
     [
-        (Ring(), {}, "edges must be given, for mine is a task on graphs: .* set 0 has none."),
-        (Points(), {"edges": [[[0, 1]]]}, "edges must go with a task on graphs; mine has no edges"),
+        (Ring(), {}, "edges must be given: mine is a task on graphs; .* set 0 has none."),
+        (Points(), {"edges": [[[0, 1]]]}, "edges must not be given; mine is not a task on graphs"),
         (Ring(), {"edges": [[[0, 1]]]}, r"3 columns, source, target and 1 feat.*shape \(1, 2\)."),
-        (Ring(), {"edges": [[[0, 3, 1]]]}, "by their indices, 0 to 2; set 0 has 3."),
-        (Ring(), {"edges": [[[0, 0.5, 1]]]}, "by their indices, 0 to 2; set 0 has 0.5."),
-        (Ring(), {"edges": [[[0, -1, 1]]]}, "by their indices, 0 to 2; set 0 has -1."),
+        (Ring(), {"edges": [[[0, 3, 1]]]}, "items by index, 0 to 2; set 0 has 3."),
+        (Ring(), {"edges": [[[0, 0.5, 1]]]}, "items by index, 0 to 2; set 0 has 0.5."),
+        (Ring(), {"edges": [[[0, -1, 1]]]}, "items by index, 0 to 2; set 0 has -1."),
         (
             Ring(),
             {"edges": [[[0, 1, 1], [1, 0, 1], [1, 2, 1]]]},

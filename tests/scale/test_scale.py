@@ -229,7 +229,7 @@ def test_what_is_wrong_is_one_line(client: Any, data: Any, message: str) -> None
 
 def test_an_option_for_data_in_memory_is_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"metric must be left out .* take kicks, model, seed, cell"
+        ValueError, match=r"metric must not be used .* take kicks, model, seed, cell"
     ):
         diconet.tsp("cities.csv", metric="geo")
 

@@ -1,1 +1,1 @@
-"""One folder per problem, each with one object (`PROBLEM`) that says all there is to know of it."""
+"""One folder per problem, each with one object (`PROBLEM`) that describes it completely."""

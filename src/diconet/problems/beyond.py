@@ -1,4 +1,4 @@
-"""Data that does not lie in memory goes elsewhere: Dask collections and patterns of files."""
+"""Dispatches data that is not in memory, Dask collections and patterns of files, to `scale`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _SCALE = "diconet.scale"
-"""Stands above the problems, so it is found by name, and only when it is needed."""
+"""A layer above the problems, so it is imported by name, and only when needed."""
 
 
 def or_beyond_memory(solve: Callable[P, R]) -> Callable[P, R]:
-    """A solver that hands Dask collections and patterns of files to its namesake at scale."""
+    """A solver that passes Dask collections and patterns of files to its namesake in `scale`."""
     first = next(iter(signature(solve).parameters))
 
     @wraps(solve)
@@ -37,6 +37,6 @@ def _check_options(options: Mapping[str, Any], known: Sequence[str]) -> None:
     for name in options:
         if name not in known:
             raise ValueError(
-                f"{name} must be left out for Dask collections and files, which take"
+                f"{name} must not be used with Dask collections and files, which take"
                 f" {', '.join(known[1:])}; got {name}={options[name]!r}."
             )

@@ -1,7 +1,7 @@
 """The list of problems: the built-in ones, those of other packages, and a task in a user's file.
 
-Nothing here imports torch: the command line asks for names and options before it knows whether it
-will need a network. A problem of another package is imported only when somebody asks for it.
+Nothing here imports torch: the command line needs names and options before it knows whether it
+needs a network. A problem of another package is imported only on request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from diconet.problems.problem import Problem
 
 GROUP = "diconet.problems"
-"""The entry-point group by which other packages add problems."""
+"""The entry-point group through which other packages add problems."""
 
 
 @cache
@@ -29,7 +29,7 @@ def built_in() -> dict[str, Problem]:
     names = [module.name for module in pkgutil.iter_modules([folder]) if module.ispkg]
     packages = [import_module(f"diconet.problems.{name}") for name in names]
     found = [one for each in packages for one in getattr(each, "PROBLEMS", None) or [each.PROBLEM]]
-    # those that have a folder of their own first
+    # problems with a folder of their own come first
     return {one.name: one for one in sorted(found, key=lambda one: one.name not in names)}
 
 
@@ -39,18 +39,18 @@ def problem_names() -> list[str]:
 
 
 def problems() -> list[Problem]:
-    """All installed problems, the built-in ones first; one that cannot be loaded is left out."""
+    """All installed problems, the built-in ones first; any that cannot be loaded is left out."""
     found = []
     for name in problem_names():
         try:
             found.append(find_problem(name))
-        except Exception as error:  # another package's fault must not stop the rest
+        except Exception as error:  # an error in another package must not stop the rest
             warnings.warn(f"problem {name!r} is left out: {error}", stacklevel=2)
     return found
 
 
 def find_problem(name: str) -> Problem:
-    """A problem by its name, or as `file.py:Class`, a task in a user's own file."""
+    """A problem by its name, or as `file.py:Class`, a task in a user's file."""
     if name in built_in():
         return built_in()[name]
     if name in _entry_points():
@@ -70,7 +70,7 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 @cache
 def _of_package(name: str) -> Problem:
-    """The problem that an entry point names; its presets and weights lie beside its module."""
+    """The problem of an entry point; its presets and weights are beside its module."""
     point = _entry_points()[name]
     found = point.load()
     problem = as_problem(name, found, sys.modules[point.module].__package__ or None)
@@ -83,23 +83,23 @@ def _of_package(name: str) -> Problem:
 
 @cache
 def _of_file(path: Path, attribute: str) -> Problem:
-    """The task (or problem) of a file; a task goes by the name of its class in small letters."""
+    """The task (or problem) in a file; a task is named like its class in lower case."""
     if not path.is_file():
-        raise ValueError(f"TASK must name a file that exists; no {path}.")
+        raise ValueError(f"TASK must name an existing file; there is no {path}.")
     module = _module_at(path)
     if not hasattr(module, attribute):
-        raise ValueError(f"TASK must name a class of {path.name}; it has no {attribute!r}.")
+        raise ValueError(f"TASK must name a class in {path.name}; it has no {attribute!r}.")
     problem = as_problem(attribute.lower(), getattr(module, attribute), None)
     problem.address = f"{path}:{attribute}"
     return problem
 
 
 def _module_at(path: Path) -> Any:
-    """A Python file, imported under its own name, with its neighbours in reach."""
+    """A Python file, imported under its own name, so that it can import its neighbours."""
     known = importlib.util.find_spec(path.stem) if path.stem.isidentifier() else None
     if known is not None and known.origin != str(path):
         raise ValueError(
-            f"TASK must be a file whose name no other module has; {path.name} hides {known.origin}."
+            f"TASK must be a file named unlike any module; {path.name} hides {known.origin}."
         )
     if path.stem in sys.modules:
         return sys.modules[path.stem]
@@ -120,7 +120,7 @@ def _module_at(path: Path) -> Any:
 
 
 def as_problem(name: str, found: Any, package: str | None) -> Problem:
-    """A problem as it is, or the one that a task (or the class of a task) makes."""
+    """A problem unchanged, or one made from a task (or task class)."""
     if isinstance(found, Problem):
         return found
     try:

@@ -1,4 +1,4 @@
-"""What follows from a task alone: how it is solved, measured, trained and shown."""
+"""The general problem: solving, measuring, training and drawing, given only a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from diconet.problems.solution import Model, Solution, labels_of
 from diconet.problems.task_solution import TaskSolution
 
 _CHEAP = TrainConfig.max_size
-"""Sets of at most this size are shown to the oracle when they are solved, as training does."""
+"""The oracle also solves sets of at most this size, as in training."""
 
 _DIVISIONS = {
     "learned, drawn": "reward, drawn",
@@ -34,7 +34,7 @@ _DIVISIONS = {
     "median": "median division",
     "none": "no division",
 }
-"""What other divisions are called beside the reward of the learned one."""
+"""Metric names of the rewards of other divisions."""
 
 
 # Answers.
@@ -48,7 +48,7 @@ def solve_task(
     seed: int | None = None,
     device: str = "cpu",
 ) -> Iterator[TaskSolution]:
-    """The answers of a network, all instances as one batch."""
+    """The answers of a network, with all instances as one batch."""
     sets = sets_of(problem, instances, device)
     network = as_network(problem, model, device)
     seed = check_seed(seed)
@@ -78,7 +78,7 @@ def solve_task(
 def _answers(
     problem: Problem, sets: SetBatch, solution: Any, leaves: torch.Tensor
 ) -> tuple[str, Sequence[torch.Tensor]]:
-    """Which kind of answer a solution is, and the answer to each set."""
+    """The kind of a solution, and the answer to each set."""
     said = getattr(problem.task, "answer", "partition")
     if isinstance(solution, Sequences):
         return said if said in ("order", "path") else "subset", solution.unpack()
@@ -110,7 +110,7 @@ def _oracle_rewards(problem: Problem, sets: SetBatch) -> torch.Tensor:
 
 
 def fresh_instances(problem: Problem, size: int, num_sets: int, seed: int) -> Instances:
-    """Fresh test sets as arrays; no seed of a training leads to them."""
+    """Fresh test sets as arrays, which no training seed leads to."""
     sets = problem.task.sample(num_sets, size, rng=phase_generator("test", seed, size))
     return instances_of(sets, [f"{size}[{number}]" for number in range(num_sets)])
 
@@ -118,7 +118,7 @@ def fresh_instances(problem: Problem, size: int, num_sets: int, seed: int) -> In
 def grade_by_reward(
     problem: Problem, instances: Instances, solutions: Sequence[Solution]
 ) -> dict[str, float]:
-    """The mean reward, beside that of other divisions and, with an oracle, of its answers."""
+    """The mean reward, with those of other divisions and, if there is an oracle, of its answers."""
     sets = sets_of(problem, instances)
     graded = {"reward": _mean_reward(solutions)}
     graded |= _by_other_divisions(problem, sets, solutions[0].model)
@@ -132,21 +132,21 @@ def _mean_reward(solutions: Sequence[Solution]) -> float:
 
 
 def _by_other_divisions(problem: Problem, sets: SetBatch, model: Model) -> dict[str, float]:
-    """The mean rewards where others cut the sets and the network does all the rest."""
+    """The mean rewards with other divisions and the network's own merge."""
     seeds = seeds_from(phase_generator("coins", len(sets)), len(sets))
     scores = other_divisions(as_network(problem, model), problem.task, sets, seeds)
     return {_DIVISIONS[name]: score.mean().item() for name, score in scores.items()}
 
 
 def reward_in_words(problem: Problem, model: Model, settings: Any, num_sets: int) -> str:
-    """What a network reaches on the largest sets that it was trained on."""
+    """A network's mean reward on the largest sets that it was trained on, as text."""
     size = settings.train.max_size
     instances = fresh_instances(problem, size, num_sets, seed=0)
     return f"n={size} reward {_mean_reward(problem.solve(instances, model=model)):.5g}"
 
 
 def demo_of(problem: Problem, rng: np.random.Generator, scale: float) -> Show:
-    """One fresh instance, beside random division and the oracle's answer."""
+    """One fresh instance, compared with random division and the oracle's answer."""
     size = max(int(problem.sizes[-1] * scale), 4)
     instances = fresh_instances(problem, size, 1, int(rng.integers(2**31)))
     sets = sets_of(problem, instances)
@@ -168,7 +168,7 @@ def demo_of(problem: Problem, rng: np.random.Generator, scale: float) -> Show:
 
 
 def is_planar(problem: Problem) -> bool:
-    """Whether points of a plane are all that an instance needs."""
+    """Whether an instance consists of points in the plane only."""
     if problem.task.num_features != 2:
         return False
     look = look_at(problem)
@@ -176,7 +176,7 @@ def is_planar(problem: Problem) -> bool:
 
 
 def points_for_page(problem: Problem, n: int, seed: int) -> list[list[float]]:
-    """Fresh points, moved and scaled into the unit square."""
+    """Fresh points, shifted and scaled into the unit square."""
     points = fresh_instances(problem, n, 1, seed).data[0]
     low, span = points.min(0), max(float(np.ptp(points, axis=0).max()), 1e-9)
     found: list[list[float]] = (0.05 + 0.9 * (points - low) / span).round(4).tolist()
@@ -188,16 +188,16 @@ def points_for_page(problem: Problem, n: int, seed: int) -> list[list[float]]:
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """The network of `network_for` and its training; what is None follows from the task.
+    """The network of `network_for` and its training; None means the task's default.
 
     Attributes:
-        depth: How many cuts deep trees are.
-        split: A coin for every item ("coins"), one place along one direction ("cut"), or one side
-            picked item by item ("picks").
-        noise: Random channels that tell items apart that are alike.
+        depth: The depth of the trees, in cuts.
+        split: A coin flip per item ("coins"), one threshold along one direction ("cut"), or one
+            side picked item by item ("picks").
+        noise: Random channels that tell similar items apart.
         width: Channels of a layer.
         num_layers: Layers.
-        train: How it is trained.
+        train: The settings of the training.
     """
 
     depth: int | None = None
@@ -225,7 +225,7 @@ class TaskRecipe:
     def train_model(self, settings: TaskSettings, run: Path, **how: Any) -> DiCoNet:
         """Trains a network in the folder `run`, by the same calls as a user of the library.
 
-        How else is as for `train`: `quiet`, `device`.
+        Other arguments are those of `train`: `quiet`, `device`.
         """
         task = self._problem.task
         torch.manual_seed(settings.train.seed)
@@ -236,7 +236,7 @@ class TaskRecipe:
 def ablate_task(
     problem: Problem, *, sizes: Sequence[int] | None = None, seed: int = 0, seconds: float = 0.0
 ) -> list[dict[str, Any]]:
-    """The default network's division beside random, median and none; cutting takes no time here."""
+    """The default network's division compared with random, median and none; `seconds` is unused."""
     network = as_network(problem, None)
     return [
         {"size": size, **record}

@@ -1,4 +1,4 @@
-"""What users pass in: one instance or many, in whatever array type, checked once and packed."""
+"""User input: one instance or many, in any array type, checked once and packed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Numbers = HasArray | Sequence[float]
 Points = HasArray | Sequence[Sequence[float]]
 ManyNumbers = Sequence[HasArray] | Sequence[Sequence[float]]
 ManyPoints = Sequence[HasArray] | Sequence[Sequence[Sequence[float]]]
-"""What the public functions take: one instance, or a list of them."""
+"""Types that the public functions accept: one instance, or a list of them."""
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """A float64 array from an array, list, DataFrame or tensor, all of it finite."""
+    """A float64 array from an array, list, DataFrame or tensor, checked to be finite."""
     if isinstance(values, Iterator | Set | Mapping) or values is None:
         kind = "None" if values is None else f"a {type(values).__name__}"
         raise ValueError(f"{name} must be an array or a list; got {kind}.")
@@ -52,7 +52,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def _kind(values: Any) -> str:
-    """What was passed; of a table, the columns that are no numbers."""
+    """The type of what was passed; for a table, its columns that are not numeric."""
     if not hasattr(values, "select_dtypes"):
         return type(values).__name__
     odd = ", ".join(map(repr, values.select_dtypes(exclude=["number", "bool"]).columns))
@@ -103,7 +103,7 @@ def check_amount(value: Any, name: str) -> float:
 
 
 def check_seed(seed: int | None) -> int | None:
-    """A seed as given, if it is None or one that every generator takes."""
+    """The seed, checked to be None or valid for every generator."""
     if seed is None:
         return None
     is_whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
@@ -115,25 +115,25 @@ def check_seed(seed: int | None) -> int | None:
 def tree_seeds(
     seed: int | None, num_sets: int, device: str | torch.device = "cpu"
 ) -> torch.Tensor | None:
-    """The seeds of trees drawn at random, one per set; None for the likeliest trees."""
+    """The seeds of random trees, one per set; None for the likeliest trees."""
     if seed is None:
         return None
     return seeds_from(torch.Generator().manual_seed(seed), num_sets).to(device)
 
 
 _LOOK = (32, 20)
-"""How many sets of how many items are drawn to see what a task's inputs look like."""
+"""The number and size of the sets drawn to inspect a task's inputs."""
 
 _ENDS = 2
-"""An edge begins with the indices of the two items that it joins."""
+"""An edge begins with the indices of the two items that it connects."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What belongs to a task's inputs beside the items.
+    """What belongs to a task's inputs besides the items.
 
-    That is numbers per set, and edges with this many features (None where there are no edges),
-    which are `symmetric` where each goes both ways.
+    That is the number of context features, and of edge features (None if there are no edges);
+    edges are `symmetric` if each goes both ways.
     """
 
     context: int
@@ -143,7 +143,7 @@ class Look:
 
 @lru_cache(maxsize=64)
 def look_at(problem: Problem) -> Look:
-    """What the inputs of a problem's task look like, by a few of them."""
+    """A description of the inputs of a problem's task, from a few samples."""
     sets = problem.task.sample(*_LOOK, rng=phase_generator("look", 0))
     edges = sets.relations
     if edges is None:
@@ -164,7 +164,7 @@ def instances_of(sets: SetBatch, names: list[str]) -> Instances:
 
 
 def sets_of(problem: Problem, instances: Instances, device: str | torch.device = "cpu") -> SetBatch:
-    """Instances as a batch, with the context and the edges that are given with them."""
+    """Instances as a batch, with their contexts and edges."""
     look = look_at(problem)
     features = problem.task.num_features
     arrays = [as_points(one, "items", columns=features) for one in instances.data]
@@ -175,8 +175,8 @@ def sets_of(problem: Problem, instances: Instances, device: str | torch.device =
         sizes = [len(one) for one in arrays]
         relations = _relations(problem, instances.names, tables, sizes, look)
     elif any(one is not None for one in tables):
-        raise ValueError(f"edges must go with a task on graphs; {problem.name} has no edges.")
-    # a task may ask for double precision
+        raise ValueError(f"edges must not be given; {problem.name} is not a task on graphs.")
+    # a task may need double precision
     dtype = torch.float64 if getattr(problem.task, "precise", False) else torch.float32
     items = [torch.from_numpy(one).to(dtype) for one in arrays]
     context = None if context is None else context.to(dtype)
@@ -200,14 +200,14 @@ def _context(problem: Problem, instances: Instances, look: Look) -> torch.Tensor
 def _relations(
     problem: Problem, names: Sequence[str], tables: Sequence[Any], sizes: Sequence[int], look: Look
 ) -> Relations:
-    """The edges of all instances; where they go both ways, each may be given once or twice."""
+    """The edges of all instances; symmetric ones may be given once or in both directions."""
     width = _ENDS + (look.edge_features or 0)
     edges = []
     for name, table, size in zip(names, tables, sizes, strict=True):
         if table is None:
             raise ValueError(
-                f"edges must be given, for {problem.name} is a task on graphs: as --edges FILE, or"
-                f" as 'edges' beside 'items' in a JSON file; {name} has none."
+                f"edges must be given: {problem.name} is a task on graphs; use --edges FILE, or"
+                f" 'edges' beside 'items' in a JSON file; {name} has none."
             )
         array = as_array(table, "edges")
         array = array.reshape(0, width) if array.size == 0 else array
@@ -229,13 +229,12 @@ def _check_edges(name: str, edges: np.ndarray, width: int, size: int) -> None:
     wrong = (ends < 0) | (ends >= size) | (ends != np.floor(ends))
     if wrong.any():
         raise ValueError(
-            f"edges must join items by their indices, 0 to {size - 1}; {name} has"
-            f" {ends[wrong][0]:g}."
+            f"edges must refer to items by index, 0 to {size - 1}; {name} has {ends[wrong][0]:g}."
         )
 
 
 def _both_ways(name: str, edges: np.ndarray) -> np.ndarray:
-    """The edges and their reverses, if these are not there already."""
+    """The edges and their reverses, unless these are already there."""
     turned = np.column_stack([edges[:, 1], edges[:, 0], edges[:, _ENDS:]])
     there, back = (one[np.lexsort(one.T[::-1])] for one in (edges, turned))
     if np.array_equal(there, back):

@@ -1,4 +1,4 @@
-"""The network that answers: one that ships, one from a file or run, or one the user has built."""
+"""Finds the network to solve with: shipped, from a file or run, or built by the user."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ WEIGHTS = "weights.safetensors"
 def as_network(
     problem: Problem, model: str | Path | DiCoNet | None, device: str | torch.device = "cpu"
 ) -> DiCoNet:
-    """The network asked for, ready on its device; a file is read once and kept.
+    """The requested network, on its device; a file is read once and cached.
 
-    One from a file must be for this problem; one that a user has built is taken as it is.
+    A network from a file must be for this problem; one built by the user is not checked.
     """
     place = as_device(device)
     if isinstance(model, DiCoNet):
         return model.to(place).eval()
     if model is not None and not isinstance(model, str | Path):
         raise ValueError(f"model must be a name, a file or a DiCoNet; got {type(model).__name__}.")
-    for one in (problem, problem.task):  # its weights may name classes of its own package
+    for one in (problem, problem.task):  # weights may name classes of its own package
         allow_package(type(one).__module__.partition(".")[0])
     path = default_path(problem) if model is None else find_path(model)
     network = _kept(str(path.resolve()), path.stat().st_mtime_ns, str(place))
@@ -41,19 +41,19 @@ def as_network(
         raise ValueError(
             f"model must be a network for {problem.name}; {model or path.name} is of {made_of}."
         )
-    if isinstance(network.merge, LeafSolver):  # which weights cannot hold
+    if isinstance(network.merge, LeafSolver):  # weights do not store the solver
         network.merge.solver = getattr(problem.task, "leaf_solver", None)
     return network
 
 
 @lru_cache(maxsize=32)
 def _kept(path: str, changed: int, place: str) -> DiCoNet:
-    """A network read from a file, as of when that was changed."""
+    """A network read from a file, cached until the file changes."""
     return load(path).to(place).eval()
 
 
 def default_path(problem: Problem) -> Path:
-    """The weights of a problem's default network: shipped ones, or those of its default run."""
+    """The weights of a problem's default network: shipped, or from its default run."""
     if problem.name in problem.weights:
         with as_file(problem.weights[problem.name]) as path:
             return path
@@ -61,20 +61,20 @@ def default_path(problem: Problem) -> Path:
     if run.is_file():
         return run
     raise ValueError(
-        f"model must be given, for {problem.name} has no weights in {run.parent}, where diconet"
+        f"model must be given, since {problem.name} has no weights in {run.parent}, where diconet"
         " train puts them."
     )
 
 
 def shipped_names() -> list[str]:
-    """The names of all weights that come with the installed problems."""
+    """The names of all weights shipped with the installed problems."""
     return [name for problem in problems() for name in problem.weights]
 
 
 def find_path(model: str | Path, setting: str = "model") -> Path:
-    """The file of weights shipped by a name, of a run folder, or at a path.
+    """The weights file for a shipped name, a run folder or a path.
 
-    A name wins over a file that is called the same, which a `Path` or "./" in front still names.
+    A name takes precedence over a file of the same name; use a `Path` or "./" for the file.
     """
     if isinstance(model, str):
         for problem in problems():
@@ -98,16 +98,16 @@ def find_path(model: str | Path, setting: str = "model") -> Path:
 
 
 def find(model: str | Path, setting: str = "model") -> DiCoNet:
-    """A fresh copy of the network of a name, a run folder or a file."""
+    """A fresh copy of a network, by shipped name, run folder or file."""
     return load(find_path(model, setting))
 
 
 class NotShippedError(ValueError):
-    """A network that does not come with the package."""
+    """A network that is not shipped with the package."""
 
 
 def shipped(name: str) -> DiCoNet:
-    """A fresh copy of a network whose weights come with the package, such as "hull"."""
+    """A fresh copy of a shipped network, such as "hull"."""
     if name not in shipped_names():
         names = ", ".join(sorted(shipped_names()))
         raise NotShippedError(f"name must be one of {names}; got {name!r}.")
@@ -115,7 +115,7 @@ def shipped(name: str) -> DiCoNet:
 
 
 def if_there(find: Callable[[str], DiCoNet], name: str) -> DiCoNet | None:
-    """The network of a name, or None where nobody trained it to be shipped."""
+    """The network of a name, or None if none is shipped."""
     try:
         return find(name)
     except NotShippedError:
@@ -123,7 +123,7 @@ def if_there(find: Callable[[str], DiCoNet], name: str) -> DiCoNet | None:
 
 
 def from_runs(folders: Mapping[str, Path]) -> Callable[[str], DiCoNet]:
-    """Gets networks by name: those with a run folder from there, all others as shipped."""
+    """A function that gets networks by name: from the given run folders, or else as shipped."""
 
     def get(name: str) -> DiCoNet:
         return load(folders[name] / WEIGHTS) if name in folders else shipped(name)

@@ -1,4 +1,4 @@
-"""What the page knows of a problem: words, fields, limits."""
+"""What the page shows about a problem: words, fields, limits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 Division = Literal["learned", "random", "none"]
-"""Who divides: the network, a coin per item, or nobody."""
+"""How to divide: by the network, by a coin flip per item, or not at all."""
 
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 
 @dataclass(frozen=True)
 class PageField:
-    """A number that the page asks for beside the points; a whole one from 0 to 1 is a switch."""
+    """A number that the page asks for besides the points; a whole one from 0 to 1 is a switch."""
 
     name: str
     label: str
@@ -38,12 +38,12 @@ class PageField:
 
 @dataclass(frozen=True)
 class Page:
-    """What the page says of a problem.
+    """How the page presents a problem.
 
-    `items` is what it calls the points, `value` what it calls the value of an answer. With `axes`,
-    the names of the two coordinates, it labels the plane and lists the items in a table. `cut`,
-    `merge` and `answer` explain the steps of these kinds. `without` says what is done where nothing
-    is divided, and `undivided` to how many items at most.
+    `items` is the word for the points, `value` for the value of an answer. With `axes`, the names
+    of the two coordinates, it labels the plane and lists the items in a table. `cut`, `merge` and
+    `answer` explain the steps of these kinds. `without` describes solving without division, and
+    `undivided` is the maximum number of items for that.
     """
 
     items: str = "points"
@@ -51,7 +51,7 @@ class Page:
     axes: tuple[str, str] | None = None
     fields: tuple[PageField, ...] = ()
     cut: str = "The split cuts every part in two."
-    merge: str = "The merge makes one answer of the answers of two parts."
+    merge: str = "The merge combines the answers of two parts into one."
     answer: str = "This is the answer."
     without: str = "all at once"
     undivided: int = 2_000
@@ -66,9 +66,9 @@ class Page:
         return {name: one.read(given.get(name, one.value)) for name, one in known.items()}
 
     def check(self, num_items: int, division: Division) -> None:
-        """Refuses more items than can be solved without division."""
+        """Rejects more items than can be solved without division."""
         if division == "none" and num_items > self.undivided:
             raise ValueError(
                 f"without division at most {self.undivided} {self.items} are solved here; got"
-                f" {num_items}: a tree is what makes more of them cheap."
+                f" {num_items}: a tree makes larger inputs cheap."
             )

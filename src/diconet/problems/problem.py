@@ -1,8 +1,8 @@
-"""What the command line, the page, the demo and the benchmarks know of a problem.
+"""The interface of a problem to the command line, the page, the demo and the benchmarks.
 
-`Problem` works for any task: everything it does follows from the task's `sample` and `reward`, by
-the general parts of `diconet.problems.general`. The problems in the box derive from it and replace
-what they do better. Nothing here imports torch; what needs it is imported when it is called.
+`Problem` works for any task: it derives everything from the task's `sample` and `reward`, with
+the general functions of `diconet.problems.general`. The built-in problems subclass it and override
+what they do better. Nothing here imports torch; what needs it is imported when called.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Record = dict[str, Any]
 class Option:
     """An option that belongs to one problem, such as `--k`; without `read`, a switch.
 
-    One that `writes` names a file for the answer's table of that name, such as `--centers`.
+    An option with `writes` names a file for the answer's table of that name, such as `--centers`.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Option:
 class Instances:
     """Inputs by name, and what is given with each of them, such as its capacity.
 
-    `given` goes by the names of options, and `solve` uses it where there is no such option.
+    `given` has the names of options as keys; `solve` uses it if the option is not set.
     """
 
     names: list[str]
@@ -86,7 +86,7 @@ class Instances:
 
 @dataclass(frozen=True, eq=False)
 class Show:
-    """An instance for the demo, what is measured, and two methods to compare with, by name."""
+    """An instance for the demo, its measure, and two named methods to compare with."""
 
     instances: Instances
     text: str
@@ -96,17 +96,17 @@ class Show:
 
 
 class Problem:
-    """A problem by its name: how to read, solve, measure, learn and draw it.
+    """A problem: how to read, solve, measure, learn and draw it.
 
-    `task` is an object with `sample` and `reward`, and maybe an `oracle`. `package` is where its
-    `presets/` and `weights/` lie, if it has any.
+    `task` is an object with `sample` and `reward`, and optionally an `oracle`. `package` holds its
+    `presets/` and `weights/`, if it has any.
     """
 
     own_files = ""
-    """What `diconet solve` reads beside tables, for its help."""
+    """The formats that `diconet solve` reads besides tables, for its help."""
 
     roles: tuple[tuple[str, ...], ...] = ()
-    """What the columns of a table may be called, if they have names and a number of their own."""
+    """The possible names of each column of a table, if columns have fixed roles."""
 
     options: tuple[Option, ...] = (
         Option("edges", "source, target (from 0), features; or 'edges' in a JSON FILE", existing),
@@ -115,16 +115,16 @@ class Problem:
     """The set sizes that `diconet evaluate` measures."""
 
     num_sets = 1_024
-    """How many fresh sets of each size it measures."""
+    """The number of fresh sets of each size that it measures."""
 
     own_outputs: tuple[str, ...] = ()
-    """The endings of files, beside tables, that answers can be written to."""
+    """The suffixes of files, besides tables, that answers can be written to."""
 
     has_table = False
-    """Whether it has a table that `diconet reproduce` prints."""
+    """Whether `diconet reproduce` has a table for it."""
 
     table: str | None = None
-    """What that table is called, if not like the problem."""
+    """The name of that table, if not the problem's."""
 
     def __init__(
         self, name: str, task: Any = None, *, summary: str = "", package: str | None = None
@@ -133,35 +133,35 @@ class Problem:
         self.summary = summary or _first_line(task)
         self.package = package
         self.address = name
-        """What `diconet train` calls it; `file.py:Class` for one of a file."""
+        """Its name in `diconet train`; `file.py:Class` for a task in a file."""
         self._task = task
         if type(self) is Problem:
-            self.num_sets = 256  # each of them is divided in five ways
+            self.num_sets = 256  # each is divided in five ways
 
     def __repr__(self) -> str:
         return f"Problem({self.name!r})"
 
     @property
     def task(self) -> Task:
-        """Where inputs come from, and how good a solution is."""
+        """Draws inputs and scores solutions."""
         task: Task = self._task
         return task
 
     @property
     def _general(self) -> Any:
-        """What follows from a task alone, imported when it is first needed."""
+        """The module of general functions, imported on first use."""
         return import_module("diconet.problems.general")
 
-    # What lies beside it.
+    # What lies beside it: modules, presets and weights.
 
     def module(self, name: str, has: str) -> Any:
-        """The module of this name in the problem's own package; None if none has such a thing."""
+        """The module of this name in the problem's package, if it has an attribute `has`."""
         path = f"{self.package}.{name}"
         found = import_module(path) if self.package and find_spec(path) else None
         return found if hasattr(found, has) else None
 
     def folder(self, kind: str) -> Traversable | None:
-        """The folder of presets or weights, if there is one."""
+        """The folder of presets or weights, if it exists."""
         if self.package is None:
             return None
         folder = files(self.package) / kind
@@ -169,18 +169,18 @@ class Problem:
 
     @cached_property
     def weights(self) -> dict[str, Traversable]:
-        """The weights that come with the problem, by name; the default network has its name."""
+        """The shipped weights, by name; the default network has the problem's name."""
         return named_files(self.folder("weights"), ".safetensors")
 
     @property
     def presets(self) -> list[str]:
-        """The names of its presets, the default first, which needs no file."""
+        """The names of its presets; the default comes first and needs no file."""
         return list(dict.fromkeys(["default", *named_files(self.folder("presets"), ".yaml")]))
 
-    # Files in.
+    # Reading files.
 
     def read(self, source: Source, options: Mapping[str, Any]) -> Instances:
-        """The instances of a file."""
+        """The instances in a file."""
         from diconet.io.read import read_tables
         from diconet.io.tables import stem
 
@@ -189,11 +189,11 @@ class Problem:
         return Instances([stem(t.name) for t in tables], data, self.given(tables, options), tables)
 
     def instance(self, table: Table, columns: list[str]) -> Any:
-        """The instance that these columns of a table are."""
+        """The instance in these columns of a table."""
         return table.points(columns)
 
     def given(self, tables: Sequence[Table], options: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """What options or files say of each instance, by the names of options."""
+        """What options or files specify for each instance, by option name."""
         from diconet.io.read import edges_beside
 
         found = {
@@ -204,11 +204,11 @@ class Problem:
 
     @property
     def num_columns(self) -> int | None:
-        """How many columns an instance has; None where any number will do."""
+        """The number of columns of an instance; None for any number."""
         return len(self.roles) or self.task.num_features
 
     def columns(self, table: Table, options: Mapping[str, Any]) -> list[str]:
-        """The columns that `--columns` asks for, that are called so, or that hold numbers."""
+        """The columns selected by `--columns`, by their names, or because they hold numbers."""
         if options.get("columns") is not None:
             asked = table.asked(options["columns"])
             if self.num_columns not in (None, len(asked)):
@@ -222,20 +222,20 @@ class Problem:
         return table.numeric(self.num_columns)
 
     def hint(self, table: Table, options: Mapping[str, Any]) -> str | None:
-        """What a user might have wanted to type for this table, if anything."""
+        """A suggestion of what the user may have wanted to type for this table, if any."""
         return None
 
     # Answers.
 
     def solve(self, instances: Instances, **options: Any) -> list[Solution]:
-        """The answers of a network, the default one where none is named.
+        """The answers of a network, by default the default one.
 
         Options are `model`, `seed`, `device` and the problem's own.
         """
         return list(self._general.solve_task(self, instances, **options))
 
     def accepts(self, network: DiCoNet) -> bool:
-        """Whether a network that was read from a file is one for this problem."""
+        """Whether a network read from a file is for this problem."""
         return True
 
     # Quality.
@@ -245,9 +245,9 @@ class Problem:
         return self._general.fresh_instances(self, size, num_sets, seed)
 
     def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
-        """How good solutions are, by the names of the metrics; means over all instances.
+        """The quality of solutions by metric, as means over all instances.
 
-        By the problem's own module `measure`, if it has one; else by the task's reward.
+        Uses the problem's own module `measure`, if it has one; else the task's reward.
         """
         if own := self.module("measure", "grade"):
             return dict(own.grade(instances, solutions))
@@ -263,7 +263,7 @@ class Problem:
         device: str | None = None,
         **options: Any,
     ) -> list[Record]:
-        """Quality per size of exactly what `solve` answers; one record per size and metric."""
+        """The quality of the answers of `solve`, as one record per size and metric."""
         records: list[Record] = []
         where: dict[str, Any] = {} if device is None else {"device": device}
         for size in sizes or self.sizes:
@@ -273,11 +273,11 @@ class Problem:
         return records
 
     def figures(self, model: Model, settings: Any, num_sets: int = 100) -> str:
-        """What a network reaches, in one line for its weights file: the first metric per size.
+        """The first metric per size of a network, in one line for its weights file.
 
         `settings` are those it was trained with, for problems whose settings choose the data.
         """
-        if type(self) is Problem:  # it compares divisions, which one line cannot show
+        if type(self) is Problem:  # it compares divisions, which do not fit in one line
             return self._general.reward_in_words(self, model, settings, num_sets)
         lines: dict[int, str] = {}
         for record in self.evaluate(model=model, num_sets=num_sets):
@@ -286,9 +286,10 @@ class Problem:
         return ", ".join(lines.values())
 
     def ablate(self, **how: Any) -> list[Record]:
-        """What dividing and what learning do: by the problem's own module `ablate`, if it has one.
+        """What dividing and learning contribute, by the problem's own module `ablate`, if it has
+        one.
 
-        Else no, random, median and learned division of the default network on fresh inputs.
+        Otherwise no, random, median and learned division of the default network on fresh inputs.
         """
         own = self.module("ablate", "ablate")
         return list(own.ablate(**how)) if own else self._general.ablate_task(self, **how)
@@ -297,7 +298,7 @@ class Problem:
 
     @cached_property
     def recipe(self) -> Any:
-        """How networks are trained: `Settings`, `train_model`; with a table, `reproduce` too.
+        """How networks are trained: `Settings` and `train_model`; for a table also `reproduce`.
 
         The problem's own module `recipe`, if it has one.
         """
@@ -306,7 +307,7 @@ class Problem:
     # Pictures, demo and page.
 
     def pictures(self, model: Model, folder: Path) -> list[Path]:
-        """Pictures of what a network does, level by level."""
+        """Pictures of a network's answers, level by level."""
         instances = self.fresh(self.sizes[-1], 1, seed=3)
         (solution,) = self.solve(instances, model=model)
         return [solution.save_levels(folder / f"{self.name}_levels.png")]
@@ -318,7 +319,7 @@ class Problem:
 
     @property
     def page(self) -> Page | None:
-        """What the page says of the problem; None where it cannot draw it."""
+        """How the page presents the problem; None if it cannot be drawn."""
         return Page() if self._general.is_planar(self) else None
 
     def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
@@ -328,20 +329,20 @@ class Problem:
     def page_solve(
         self, points: np.ndarray, division: Division, model: Model, **fields: float
     ) -> Solution:
-        """The answer to points that somebody clicked, by a network or by another division."""
+        """The answer to points from the page, by a network or with another division."""
         instances = Instances(["page"], [points])
         (solution,) = self.solve(instances, model=self.divided(model, division))
         return solution
 
     def divided(self, model: Model, division: Division) -> Model:
-        """A network with its own division, a random one or none; what it merges by stays."""
+        """A network with its own division, a random one or none; the merge stays the same."""
         from diconet.learn.diagnose import with_division
         from diconet.problems.networks import as_network
 
         return model if division == "learned" else with_division(as_network(self, model), division)
 
     def page_training(self) -> list[str]:
-        """Options of `diconet train` for the short run that the page shows."""
+        """Options of `diconet train` for the short run on the page."""
         if "page" in self.presets:
             return ["--preset", "page"]
         often = ["--train.log_every", "5", "--train.checkpoint_every", "10"]
@@ -349,6 +350,6 @@ class Problem:
 
 
 def _first_line(task: Any) -> str:
-    """What a task says of itself."""
+    """The first line of a task's docstring."""
     text = (getattr(task, "__doc__", None) or "").strip()
     return text.splitlines()[0] if text else ""

@@ -1,4 +1,4 @@
-"""What a solver is doing, told to whoever listens, such as the command line."""
+"""Progress messages of solvers, for listeners such as the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LISTENER: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 
 
 def tell(what: str) -> None:
-    """Says what comes next, such as "searching"."""
+    """Announces the next step, such as "searching"."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(what)
@@ -18,7 +18,7 @@ def tell(what: str) -> None:
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Hears what solvers tell."""
+    """Receives the messages of solvers."""
     token = _LISTENER.set(listener)
     try:
         yield

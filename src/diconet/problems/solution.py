@@ -1,4 +1,4 @@
-"""What a solver gives back, in plain NumPy."""
+"""The result of a solver, in plain NumPy."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Model = str | Path | DiCoNet | None
-"""A network as it is asked for: a shipped name, a file or run folder, one that is built, or None
+"""How a network can be specified: a shipped name, a file or run folder, a built network, or None
 for the default."""
 
 Found = TypeVar("Found", bound="Solution")
 
 _LEVELS, _PARTS = 8, 12
-"""How many levels, and how many parts of each, a tree shows of itself."""
+"""The maximum number of levels, and of parts per level, in the text form of a tree."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """An answer: always valid, with its `value` and the `tree` it came from.
 
-    `tree[j]` numbers, for every item, the node it was in after j cuts. `model` is the network that
-    was asked, and `source` the pandas table that the items came in, if they did. Each problem adds
-    what was asked for (`indices`, `labels`, `chosen`, `tour`) and what is known of its quality.
+    `tree[j]` is, for every item, the number of its node after j cuts. `model` is the requested
+    network, and `source` the pandas table of the items, if there was one. Each problem adds
+    its answer (`indices`, `labels`, `chosen`, `tour`) and what is known of its quality.
     """
 
     value: float
@@ -45,15 +45,15 @@ class Solution:
     source: Any = field(default=None, kw_only=True)
 
     def quality(self) -> str:
-        """What is known of how good the answer is, in a few words."""
+        """What is known of the answer's quality, in a few words."""
         raise NotImplementedError
 
     def note(self) -> str | None:
-        """Why something is not known of the quality, if so."""
+        """Why something about the quality is unknown, if so."""
         return None
 
     def record(self) -> dict[str, Any]:
-        """All of it as one flat record in plain Python, the answer itself last, as a list."""
+        """A flat record in plain Python; the answer itself comes last, as a list."""
         raise NotImplementedError
 
     def item_columns(self) -> dict[str, np.ndarray]:
@@ -61,14 +61,14 @@ class Solution:
         raise NotImplementedError
 
     def answer_columns(self) -> dict[str, Any]:
-        """The answer as named columns, with a cell per item."""
+        """The answer as named columns, with one cell per item."""
         raise NotImplementedError
 
     def frame(self, rows: pd.DataFrame | None = None) -> pd.DataFrame:
-        """The answer beside the items, as a pandas table with a row per item.
+        """The answer beside the items, as a pandas table with one row per item.
 
         The rows are those given, or else the table that was solved, with its index and all of its
-        columns; arrays get columns of their own.
+        columns; for arrays, new columns are made.
 
         >>> import pandas as pd, diconet
         >>> towns = pd.DataFrame({"x": [0, 9, 1, 8], "y": [0, 9, 1, 8]}, index=list("abcd"))
@@ -87,21 +87,21 @@ class Solution:
         return rows.assign(**answers)
 
     def more_tables(self) -> dict[str, pd.DataFrame]:
-        """What else there is to write, by name; its columns are those of the items."""
+        """Further tables to write, by name; their columns are those of the items."""
         return {}
 
     def write(self, path: Path, name: str) -> None:
-        """Writes the answer in a format of its own, if the problem has one."""
+        """Writes the answer in the problem's own format, if it has one."""
         raise NotImplementedError
 
-    # How it is drawn.
+    # Drawing.
 
     def title(self) -> str:
-        """What the answer is called."""
+        """The title of the answer."""
         return type(self).__name__.lower()
 
     def plane(self) -> np.ndarray:
-        """The items as points of a plane."""
+        """The items as points in the plane."""
         raise NotImplementedError
 
     def answer_stage(self) -> Stage:
@@ -109,26 +109,26 @@ class Solution:
         raise NotImplementedError
 
     def part_stage(self, title: str, parts: np.ndarray) -> Stage:
-        """What is known once the items are in these parts; the parts themselves, as a rule."""
+        """The stage with items in these parts; by default, just the parts."""
         return Stage(title, parts)
 
     def stages(self, most: int = 6) -> list[Stage]:
-        """The steps from all items down to the parts and back, at most `most` levels each way."""
+        """The stages from all items down to the parts and back, at most `most` levels each way."""
         levels = chosen_levels(self.tree, most)
         down = [Stage(name, parts) for name, parts in levels]
         up = [self.part_stage(name, parts) for name, parts in reversed(levels)]
         return [*down[1:], *up] if len(down) > 1 else up
 
     def draw(self, ax: Axes, stage: Stage, *, final: bool = False) -> None:
-        """Draws one step, or the answer in the end."""
+        """Draws one stage, or the final answer."""
         ax.set_aspect("equal")
         levels.draw_stage(ax, self.plane(), stage)
 
     def finish(self, figure: Figure, axes: Sequence[Axes]) -> None:
-        """Adds to a figure of all steps what its panels share."""
+        """Adds to a figure of all stages what its panels share."""
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws the answer, on axes of your own or on the current ones."""
+        """Draws the answer, on the given axes or the current ones."""
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -137,23 +137,23 @@ class Solution:
         return ax
 
     def plot_levels(self) -> Figure:
-        """Draws how the answer came about, one panel per level."""
+        """Draws how the answer was found, one panel per level."""
         return levels.levels_figure(self)
 
     def save_levels(self, path: Path) -> Path:
-        """Writes the picture of how the answer came about."""
+        """Writes a picture of how the answer was found."""
         return levels.save_levels(self, path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(value={self.value:.6g}, {self.quality()})"
 
     def _repr_html_(self) -> str:
-        """The answer in a notebook: its picture, and what is known of it."""
+        """The answer in a notebook: a picture, and what is known of its quality."""
         return levels.answer_html(self)
 
 
 def handed_back(found: list[Found], given: Any, many: bool) -> Found | list[Found]:
-    """One answer for one instance, a list for a list; each keeps the table that it answers."""
+    """One answer for one instance, a list for a list; each keeps its source table."""
     tables = given if many else [given]
     kept = [
         replace(one, source=table) if hasattr(table, "iloc") else one
@@ -163,16 +163,16 @@ def handed_back(found: list[Found], given: Any, many: bool) -> Found | list[Foun
 
 
 def numbered(places: np.ndarray, count: int) -> pd.Series:
-    """For each of `count` items its number in a list of `places`; nothing where it is not in it."""
+    """For each of `count` items, its index in a list of `places`; missing if it is not there."""
     import pandas as pd
 
     return pd.Series(range(len(places)), index=places).reindex(range(count)).astype("Int64").array
 
 
 class Partitions(Sequence[Labels]):
-    """The partition of an example's items after 0, 1, 2, ... cuts, each numbered when asked for.
+    """The partition of an example's items after 0, 1, 2, ... cuts, each computed on demand.
 
-    Made from each item's side of every cut on its way down, (cuts, items).
+    Made from each item's side of every cut on its path, (cuts, items).
     """
 
     def __init__(self, sides: np.ndarray) -> None:
@@ -191,7 +191,7 @@ class Partitions(Sequence[Labels]):
         labels = np.zeros(self._sides.shape[1], dtype=np.int64)
         for cuts, side in enumerate(self._sides[: range(len(self))[depth]]):
             labels = 2 * labels + side
-            if cuts % 32 == 31:  # before the numbers outgrow 64 bits
+            if cuts % 32 == 31:  # before the numbers exceed 64 bits
                 labels = np.unique(labels, return_inverse=True)[1]
         return np.unique(labels, return_inverse=True)[1]
 
@@ -204,11 +204,11 @@ class Partitions(Sequence[Labels]):
         return "\n".join(lines)
 
     def of_items(self, rows: np.ndarray) -> Partitions:
-        """The partitions of other items, each of which goes where item `rows[i]` goes."""
+        """The partitions of other items, each of which follows item `rows[i]`."""
         return Partitions(self._sides[:, rows])
 
     def among(self, rows: np.ndarray) -> Partitions:
-        """The partitions of more items: a first cut puts all but these rows (a mask) aside."""
+        """The partitions of more items: a first cut separates all but these rows (a mask)."""
         sides = np.zeros((len(self), len(rows)), dtype=bool)
         sides[0] = rows
         sides[1:, rows] = self._sides

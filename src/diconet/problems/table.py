@@ -1,4 +1,4 @@
-"""Cells of a table beside the paper's, as the records that `diconet reproduce` prints."""
+"""Cells of a table beside the paper's, as records for `diconet reproduce`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def cells(
     paper: Mapping[str, float] | None = None,
     block: str = OURS_BLOCK,
 ) -> list[Record]:
-    """One record per metric, ours beside the paper's figure (None where the paper has none).
+    """One record per metric, with the paper's figure beside ours (None if the paper has none).
 
-    A figure is a number, or a value per instance: then their mean, and its standard error. A metric
-    that does not apply to the row, whose figure is None, is left out.
+    A figure is a number, or one value per instance, of which the mean and its standard error are
+    given. Metrics that do not apply to the row, with None as figure, are left out.
     """
     paper = {} if paper is None else paper
     head = {"block": block, "row": row, "column": column}
@@ -42,15 +42,15 @@ def _figure(ours: float | Tensor) -> dict[str, float | None]:
 
 
 def ratio_of_means(costs: Tensor, bars: Tensor) -> Tensor:
-    """A value per instance whose mean is mean cost over mean bar, and whose error is that ratio's.
+    """Values per instance whose mean is mean cost over mean bar, with that ratio's standard error.
 
-    To first order, an instance moves the ratio by how far its cost is from the ratio times its bar.
+    To first order, an instance shifts the ratio by its cost minus the ratio times its bar.
     """
     ratio, mean = costs.mean() / bars.mean(), bars.mean()
     return ratio + (costs - ratio * bars) / mean
 
 
 def in_blocks(records: list[Record]) -> list[Record]:
-    """The records block by block, each in the order that it has."""
+    """The records grouped by block, each in its original order."""
     order = [PAPER_BLOCK, PARTS_BLOCK, OURS_BLOCK]
     return sorted(records, key=lambda record: order.index(record["block"]))

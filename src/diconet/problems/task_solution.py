@@ -1,4 +1,4 @@
-"""The answer to anyone's task, whatever kind of answer that is: as a record, a table, a picture."""
+"""The answer to a user's task, of any kind: as a record, a table, a picture."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ NAMES = {
     "number": "value",
     "label": "value",
 }
-"""What the answer is called, by its kind; one number or label per item is called values."""
+"""The name of the answer, by kind; one number or label per item is called values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskSolution(Solution):
-    """The answer to a user's own task; `value` is the reward that it earns.
+    """The answer to a user's own task; `value` is its reward.
 
-    `kind` is what the task calls its `answer`. That is the part of every item ("partition"), the
-    indices of the chosen items ("subset"), the indices of the items in order ("order", "path"), or
-    a number or label: one for the set, or one per item. `labels` are the leaves of the tree,
-    `edges` the pairs of items that are joined, and `oracle` is the reward of the right answer,
-    where these are known.
+    `kind` is the task's `answer`. The answer is the part of every item ("partition"), the indices
+    of the chosen items ("subset"), the indices of the items in order ("order", "path"), or a number
+    or label: one for the set, or one per item. `labels` are the leaves of the tree, `edges` the
+    pairs of connected items, and `oracle` the reward of the right answer, if known.
     """
 
     items: np.ndarray
@@ -46,7 +45,7 @@ class TaskSolution(Solution):
 
     @property
     def name(self) -> str:
-        """What the answer is called in records."""
+        """The name of the answer in records."""
         return f"{NAMES[self.kind]}s" if self._has_values else NAMES[self.kind]
 
     @property
@@ -55,7 +54,7 @@ class TaskSolution(Solution):
         return NAMES[self.kind] == "value" and self.answer.ndim == 1
 
     def title(self) -> str:
-        """What the answer is, in a few words."""
+        """A short description of the answer."""
         count = len(self.items)
         if self.kind == "partition":
             return f"{count} items in {len(np.unique(self.answer))} parts"
@@ -68,12 +67,12 @@ class TaskSolution(Solution):
         return f"{self.kind} {self.answer.item():.6g}"
 
     def quality(self) -> str:
-        """The reward and, where that is known, the reward of the right answer."""
+        """The reward and, if known, the reward of the right answer."""
         best = "" if self.oracle is None else f", oracle {self.oracle:.6g}"
         return f"reward {self.value:.6g}{best}"
 
     def record(self) -> dict[str, Any]:
-        """Items, rewards, how many parts there are, and the answer."""
+        """Items, rewards, the number of parts, and the answer."""
         record: dict[str, Any] = {"items": len(self.items), "reward": self.value}
         if self.oracle is not None:
             record["oracle"] = self.oracle
@@ -82,7 +81,7 @@ class TaskSolution(Solution):
         return {**record, self.name: self.answer.tolist()}
 
     def frame(self, rows: pd.DataFrame | None = None) -> pd.DataFrame:
-        """The answer beside the items; a row in all where the set has one value."""
+        """The answer beside the items; a single row if the set has one value."""
         if self.name != "value":
             return super().frame(rows)
         import pandas as pd
@@ -93,7 +92,7 @@ class TaskSolution(Solution):
         return {f"x{i + 1}": column for i, column in enumerate(self.items.T)}
 
     def answer_columns(self) -> dict[str, Any]:
-        """For every item its part, value or place; 1 where it is chosen."""
+        """For every item its part, value or position; 1 if it is chosen."""
         if self.kind == "subset":
             return {"chosen": np.isin(np.arange(len(self.items)), self.answer).astype(int)}
         if NAMES[self.kind] == "order":
@@ -103,10 +102,10 @@ class TaskSolution(Solution):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title()}, {self.quality()})"
 
-    # How it is drawn.
+    # Drawing.
 
     def plane(self) -> np.ndarray:
-        """The items along two axes; ordered numbers by their places, each at its height."""
+        """The items along two axes; ordered numbers by their positions, each at its height."""
         if self.kind == "order" and self.items.shape[1] == 1:
             places = np.full(len(self.items), np.nan)
             places[self.answer] = np.linspace(0, max(np.ptp(self.items), 1e-9), len(self.answer))
@@ -125,7 +124,7 @@ class TaskSolution(Solution):
         return Stage("", self.labels)
 
     def draw(self, ax: Axes, stage: Stage, *, final: bool = False) -> None:
-        """Draws one step, or the answer: parts in colours, a path as a line, numbers as shades."""
+        """Draws one stage, or the answer: parts in colours, a path as a line, numbers as shades."""
         points = self.plane()
         if self.edges is not None:
             _draw_edges(ax, points, self.edges, stage.parts)
@@ -139,7 +138,7 @@ class TaskSolution(Solution):
 
 
 def _draw_edges(ax: Axes, points: np.ndarray, edges: np.ndarray, parts: np.ndarray) -> None:
-    """The edges as faint lines; those between two parts are dotted."""
+    """Draws the edges as faint lines, dotted between two parts."""
     from matplotlib.collections import LineCollection
 
     pairs = np.unique(np.sort(edges, axis=1), axis=0)
@@ -150,7 +149,7 @@ def _draw_edges(ax: Axes, points: np.ndarray, edges: np.ndarray, parts: np.ndarr
 
 
 def draw_shades(ax: Axes, points: np.ndarray, values: np.ndarray) -> None:
-    """Points in shades by their values, with the scale beside them."""
+    """Draws points in shades by their values, with a colour scale."""
     from matplotlib.figure import Figure
 
     x, y = points.T
