@@ -1,7 +1,7 @@
-"""What answers are worth, and proofs that they are right, which cost less than finding them.
+"""Values of answers, and proofs that they are right, which cost less than finding them.
 
-A proof says yes only if it is one; none of them asks a network. That a run of numbers has the
-largest sum is the one claim that takes as long to check as to find: one pass either way.
+A proof never accepts a wrong answer, and none of them uses a network. Only that a run of numbers
+has the largest sum takes as long to check as to find: one pass either way.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 _STEPS = 64
-"""The closest pair is proved by comparing each point with at most this many along an axis."""
+"""The closest pair is proven by comparing each point with at most this many along an axis."""
 
 
 def _in_order(items: np.ndarray, answer: np.ndarray) -> float:
@@ -36,23 +36,23 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "closest": _distance,
     "skyline": lambda items, answer: float(len(answer)),
 }
-"""What an answer is worth, by problem: items and answer to a number."""
+"""The value of an answer, by problem: a function of items and answer."""
 
 
 def is_sorted(items: np.ndarray, answer: np.ndarray, given: np.ndarray) -> bool:
-    """Every item once, and none before a smaller one."""
+    """Whether every item occurs once, and none before a smaller one."""
     once = np.bincount(answer, minlength=len(items))
     return len(answer) == len(items) and bool((once == 1).all()) and _in_order(items, answer) == 1
 
 
 def is_kth(items: np.ndarray, answer: np.ndarray, given: np.ndarray) -> bool:
-    """Fewer than k are smaller, and at least k are not larger."""
+    """Whether fewer than k items are smaller, and at least k are not larger."""
     value, k = items[answer[0], 0], given[0]
     return bool((items < value).sum() < k <= (items <= value).sum())
 
 
 def is_best_run(items: np.ndarray, answer: np.ndarray, given: np.ndarray) -> bool:
-    """Neighbours in a row, whose sum no running sum exceeds; up to rounding of running sums."""
+    """Whether the run is contiguous and no running sum exceeds its sum, up to rounding."""
     total = np.concatenate([[0.0], np.cumsum(items[:, 0])])
     best = (total[1:] - np.minimum.accumulate(total[:-1])).max()
     rounding = 1e-15 * np.abs(items).sum()
@@ -61,7 +61,7 @@ def is_best_run(items: np.ndarray, answer: np.ndarray, given: np.ndarray) -> boo
 
 
 def is_closest(items: np.ndarray, answer: np.ndarray, given: np.ndarray) -> bool:
-    """No point has a closer one among those as near along one of the axes."""
+    """Whether no point has a closer one among those within that distance along one of the axes."""
     if len(answer) != 2 or answer[0] == answer[1]:
         return len(items) < 2 and len(answer) == 0
     square = _square(items, answer)
@@ -69,7 +69,7 @@ def is_closest(items: np.ndarray, answer: np.ndarray, given: np.ndarray) -> bool
 
 
 def _none_closer(ranked: np.ndarray, axis: int, square: float) -> bool:
-    """Whether no two points are closer; False as well where too many are near along the axis."""
+    """Whether no two points are closer; also False if too many are close along the axis."""
     for step in range(1, min(_STEPS, len(ranked))):
         gap = ranked[step:] - ranked[:-step]
         near = np.square(gap[:, axis]) < square
@@ -81,7 +81,7 @@ def _none_closer(ranked: np.ndarray, axis: int, square: float) -> bool:
 
 
 def is_front(items: np.ndarray, answer: np.ndarray, given: np.ndarray) -> bool:
-    """A staircase, and every point that is not part of it beaten by its step."""
+    """Whether the answer is a staircase, and every other point is beaten by one of its steps."""
     order = np.lexsort((items[answer, 1], items[answer, 0]))
     steps = items[answer[order]]
     same = (steps[1:] == steps[:-1]).all(1)
@@ -102,4 +102,4 @@ PROOFS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], bool]] = {
     "closest": is_closest,
     "skyline": is_front,
 }
-"""Whether an answer is proved right, by problem: items, answer, and what is given with the set."""
+"""Whether an answer is proven right, by problem: items, answer, and the context of the set."""

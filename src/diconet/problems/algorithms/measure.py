@@ -23,7 +23,7 @@ from diconet.problems.solution import Solution
 def grade(
     problem: Problem, instances: Instances, solutions: Sequence[Solution]
 ) -> dict[str, float]:
-    """The share of whole answers that are right, and that was proved right, in percent."""
+    """The percentage of answers that are right as a whole, and that are proven right."""
     sets = sets_of(problem, instances)
     task: Any = problem.task
     given: list[Any] = list(solutions)
@@ -35,7 +35,7 @@ def grade(
 
 
 def divided_by(network: DiCoNet, split: torch.nn.Module) -> DiCoNet:
-    """The same network with another split; what it decides on the way down stays."""
+    """The same network with another split; its decisions on the way down stay the same."""
     if isinstance(network.split, DescentSplit):
         other = DescentSplit(split)
         other.gate, other.asked = network.split.gate, network.split.asked
@@ -44,7 +44,7 @@ def divided_by(network: DiCoNet, split: torch.nn.Module) -> DiCoNet:
 
 
 def show(problem: Problem, rng: np.random.Generator, scale: float) -> Show:
-    """One instance for the demo: beside random division, and the oracle's answer."""
+    """One instance for the demo, compared with random division and the oracle's answer."""
     size = max(int(400 * scale), 8)
     instances = fresh_instances(problem, size, 1, int(rng.integers(2**31)))
     task: Any = problem.task

@@ -12,7 +12,7 @@ from diconet.nets.line_split import LineSplit
 from diconet.nets.rules import RuleMerge
 
 _TABLES = 16
-"""How many tables of rules learn side by side; the best one is kept."""
+"""The number of rule tables trained side by side; the best one is kept."""
 
 NETWORKS: dict[str, Callable[[], DiCoNet]] = {
     "sort": lambda: DiCoNet(LineSplit(1, ordered=True), ComparedMerge(1), Growth()),
@@ -23,4 +23,4 @@ NETWORKS: dict[str, Callable[[], DiCoNet]] = {
     "closest": lambda: DiCoNet(LineSplit(2), ClosestMerge(), Growth()),
     "skyline": lambda: DiCoNet(LineSplit(2), DominanceMerge(2), Growth()),
 }
-"""Untrained networks by the names of their problems; every leaf is one item."""
+"""Untrained networks by problem name; every leaf is one item."""

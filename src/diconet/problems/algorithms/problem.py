@@ -1,4 +1,4 @@
-"""All that is known of the five algorithms, an object each."""
+"""The problem objects of the five algorithms."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 _DRAWN = 32
-"""How many items pictures show."""
+"""The number of items in pictures."""
 
 
 class AlgorithmProblem(Problem):
-    """A problem of exact answers: its network is right on the whole input, or wrong."""
+    """A problem with exact answers: each is right as a whole, or wrong."""
 
     sizes = (64, 1_000)
     num_sets = 1_000
@@ -84,7 +84,7 @@ class AlgorithmProblem(Problem):
 
 
 class Planar(AlgorithmProblem):
-    """One of points in the plane, which the page can draw."""
+    """A problem of points in the plane, which the page can draw."""
 
     roles = PLANE
 
@@ -94,16 +94,16 @@ class Planar(AlgorithmProblem):
 
 
 class Sorting(AlgorithmProblem):
-    """The one that prints the table of all of them."""
+    """Sorting, which also prints the table of all five."""
 
     has_table = True
     table = "algorithms"
 
 
 class Selection(AlgorithmProblem):
-    """A number k is given with every set."""
+    """Selection: a number k is given with every set."""
 
-    options = (Option("k", "which of the numbers, from 1 for the smallest", count),)
+    options = (Option("k", "rank of the number to find, from 1 for the smallest", count),)
 
     def given(self, tables: Sequence[Table], options: Mapping[str, Any]) -> dict[str, list[Any]]:
         known, k = [table.extras.get("context") for table in tables], options.get("k")
@@ -121,6 +121,6 @@ PROBLEMS: tuple[Problem, ...] = (
     Sorting("sort", "numbers in ascending order", "share in order"),
     Selection("select", "the k-th smallest of numbers", "number"),
     AlgorithmProblem("subarray", "the run of numbers with the largest sum", "sum"),
-    Planar("closest", "the two points that lie closest", "distance"),
+    Planar("closest", "the two closest points", "distance"),
     Planar("skyline", "the points that no other beats", "points"),
 )

@@ -1,4 +1,4 @@
-"""How the five algorithms are learned, and the table of what they reach at a million items."""
+"""Training of the five algorithms, and the table of their accuracy at up to a million items."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from diconet.problems.problem import Record
 from diconet.problems.table import cells
 
 SHARE = 0.25
-"""When solving, neither side of a cut gets less than this share of the items."""
+"""When solving, either side of a cut gets at least this share of the items."""
 
 COUNTS = {64: 1_000, 1_000: 1_000, 100_000: 100, 1_000_000: 10}
-"""How many inputs of each size the table is made from."""
+"""The number of inputs of each size in the table."""
 
 SMALL = 1_000
 """The largest size at which other divisions are measured."""
@@ -52,7 +52,7 @@ TRAIN = TrainConfig(
     merge_clip=5.0,
     regulariser=1.0,
 )
-"""How an algorithm is learned, unless `TRAINS` says otherwise."""
+"""The default training of an algorithm; `TRAINS` has exceptions."""
 
 TRAINS = dict.fromkeys(TASKS, TRAIN) | {
     "select": replace(TRAIN, steps=500),
@@ -65,7 +65,7 @@ TRAINS = dict.fromkeys(TASKS, TRAIN) | {
 def _settings(name: str) -> type[Any]:
     @dataclass(frozen=True)
     class Settings:
-        """How an algorithm is learned."""
+        """Settings for the training of an algorithm."""
 
         algorithm: ClassVar[str] = name
         train: TrainConfig = TRAINS[name]
@@ -74,15 +74,15 @@ def _settings(name: str) -> type[Any]:
 
 
 class Recipe:
-    """How the network of one algorithm is trained; and the table of all."""
+    """Trains the network of one algorithm; makes the table of all."""
 
     def __init__(self, name: str) -> None:
         self.Settings = _settings(name)
 
     def train_model(self, settings: Any, run: Path, **how: Any) -> DiCoNet:
-        """Trains a network in the folder `run`; returns it as it solves.
+        """Trains a network in the folder `run`; returns it in the form used for solving.
 
-        How else is as for `train`: `quiet`, `device`.
+        Other arguments are those of `train`: `quiet`, `device`.
         """
         model = built(settings.algorithm, settings.train.seed)
         task = TASKS[settings.algorithm](TRAIN_KINDS)
@@ -92,7 +92,7 @@ class Recipe:
         return model
 
     def train_all(self, runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
-        """Trains all five, a folder of `runs` each, to be found by name."""
+        """Trains all five, each in a folder of `runs`; returns a lookup by name."""
         for name in TASKS:
             self.train_model(_settings(name)(), runs / name, quiet=quiet)
         return from_runs({name: runs / name for name in TASKS})
@@ -100,7 +100,7 @@ class Recipe:
     def reproduce(
         self, *, num_sets: int = 1_000, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
     ) -> list[Record]:
-        """Whole answers right, in percent, by size; random and median division at small sizes."""
+        """Percentage of answers right as a whole, by size; other divisions at small sizes."""
         records: list[Record] = []
         for name in TASKS:
             learned = find(name)
@@ -123,9 +123,9 @@ def built(name: str, seed: int) -> DiCoNet:
 
 
 def settled(model: DiCoNet, task: Any, how: TrainConfig) -> DiCoNet:
-    """The network as it solves: cuts kept from getting lopsided and, of several tables, the best.
+    """The network for solving: with balanced cuts and, of several tables, the best.
 
-    The best is the one that is most often right on fresh inputs like those it was trained on.
+    The best table is the one most often right on fresh training inputs.
     """
     line = getattr(model.split, "split", model.split)
     assert isinstance(line, LineSplit)
@@ -145,14 +145,14 @@ def settled(model: DiCoNet, task: Any, how: TrainConfig) -> DiCoNet:
 
 
 def divisions(name: str, learned: DiCoNet) -> Iterator[tuple[str, DiCoNet, int]]:
-    """A network under its name, and the same with other divisions; up to which size each goes."""
+    """A network and the same with other divisions, each with its row name and largest size."""
     yield name, learned, max(COUNTS)
     yield f"{name}, random division", divided_by(learned, RandomSplit()), SMALL
     yield f"{name}, median division", divided_by(learned, middle(name)), SMALL
 
 
 def middle(name: str) -> nn.Module:
-    """Equal halves: of a sequence by place, else along the first feature."""
+    """Equal halves: of a sequence by position, else along the first feature."""
     if name != "subarray":
         return MedianSplit()
     line = LineSplit(1, ordered=True)
@@ -163,7 +163,7 @@ def middle(name: str) -> nn.Module:
 def _cells(
     name: str, row: str, network: DiCoNet, size: int, num_sets: int, seed: int
 ) -> list[Record]:
-    """Accuracy, what was proved, and seconds per input of one row at one size."""
+    """Accuracy, share proven, and seconds per input of one row at one size."""
     problem = find_problem(name)
     coins = seed if "random" in row else None
     sums: dict[str, float] = {"accuracy": 0.0, "proved": 0.0, "seconds": 0.0}

@@ -1,4 +1,4 @@
-"""Answers to a user's own numbers, each with a proof where it is right."""
+"""Answers to a user's numbers, each with a proof if it is right."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _AT_ONCE = 1_000_000
-"""At most this many items are solved at a time, unless one set has more."""
+"""The maximum number of items solved at once, unless one set has more."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AlgorithmSolution(TaskSolution):
-    """The answer of a learned algorithm; `exact` is true only if it was proved right.
+    """The answer of a learned algorithm; `exact` is true only if it was proven right.
 
-    The proof does not ask the network, and costs no more than a sort of the input.
+    The proof is independent of the network, and costs no more than a sort of the input.
     """
 
     exact: bool = False
@@ -41,7 +41,7 @@ class AlgorithmSolution(TaskSolution):
         return f"{self.value:.6g}, {'certified exact' if self.exact else 'not certified'}"
 
     def record(self) -> dict[str, Any]:
-        """Items, value, whether the answer was proved right, and the answer."""
+        """Items, value, whether the answer was proven right, and the answer."""
         return {
             "items": len(self.items),
             "value": self.value,
@@ -50,15 +50,15 @@ class AlgorithmSolution(TaskSolution):
         }
 
     def plane(self) -> np.ndarray:
-        """Points as they are; numbers by their places in the input, each at its height."""
+        """Points as they are; numbers by their position in the input, each at its height."""
         if self.items.shape[1] == 2:
             return self.items
         along = np.linspace(0, max(float(np.ptp(self.items)), 1e-9), len(self.items))
         return np.column_stack([along, self.items])
 
     def part_stage(self, title: str, parts: np.ndarray) -> Stage:
-        """What each part hands up, as the same network finds it; all else is faint."""
-        if self.problem.name in ("sort", "select"):  # all items, and those of one part
+        """What each part passes up, as the same network finds it; all else is faint."""
+        if self.problem.name in ("sort", "select"):  # all items, and those in one part
             return Stage(title, parts)
         members = [np.flatnonzero(parts == number) for number in np.unique(parts)]
         names = [title] * len(members)
@@ -69,7 +69,7 @@ class AlgorithmSolution(TaskSolution):
         return Stage(title, shown)
 
     def draw(self, ax: Axes, stage: Stage, *, final: bool = False) -> None:
-        """Draws one step, or the answer: parts in colours."""
+        """Draws one stage, or the answer, with parts in colours."""
         Solution.draw(self, ax, stage, final=final)
 
 
@@ -108,7 +108,7 @@ def solve(
 
 
 def chunks(sets: SetBatch) -> list[torch.Tensor]:
-    """The numbers of sets that are solved together."""
+    """The indices of the sets to solve together."""
     most = max(1, int(sets.sizes.max())) if len(sets) else 1
     everything = torch.arange(len(sets), device=sets.sizes.device)
     return list(everything.split(max(1, _AT_ONCE // most)))

@@ -1,7 +1,7 @@
-"""Five problems that textbooks solve by dividing: inputs, right answers, rewards.
+"""Five textbook divide-and-conquer problems: inputs, right answers, rewards.
 
-Each has an `oracle`, a reward of at most 1, and `right`, which says of whole answers whether they
-are right: another answer that is as good, such as equal numbers in another order, counts as well.
+Each has an `oracle`, a reward of at most 1, and `right`, which says whether a whole answer is
+right: another answer that is as good, such as equal numbers in another order, also counts.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ TEST_KINDS: tuple[Kind, ...] = (
     "duplicates",
     "heavy tails",
 )
-"""What answers are measured on, in turn."""
+"""The kinds of inputs that answers are measured on, in turn."""
 
 TRAIN_KINDS: tuple[Kind, ...] = ("uniform", "normal")
-"""What networks learn from: neither heaps nor order, ties or outliers."""
+"""The kinds of inputs that networks learn from: no clusters, order, ties or outliers."""
 
 
 def _drawn(
     kinds: tuple[Kind, ...], num_sets: int, set_size: int, features: int, rng: torch.Generator
 ) -> SetBatch:
-    """Sets of the kinds in turn, each moved and scaled at random; equal numbers stay equal."""
+    """Sets of the kinds in turn, each shifted and scaled at random; equal numbers stay equal."""
     sets = [_one(kinds[n % len(kinds)], set_size, features, rng) for n in range(num_sets)]
     for number, items in enumerate(sets):
         shift = torch.randn((1, features), generator=rng, dtype=torch.float64)
@@ -73,19 +73,19 @@ def _one(
 
 
 _GRID = 2.0**20
-"""Numbers to be summed are multiples of one over this, so that sums of doubles are exact."""
+"""Numbers to be summed are multiples of one over this, so that sums in doubles are exact."""
 
 
 @dataclass(frozen=True)
 class _Algorithm:
-    """What the five have in common; `kinds` are the inputs drawn, in turn."""
+    """The common part of the five tasks; `kinds` are the kinds of inputs drawn, in turn."""
 
     kinds: tuple[Kind, ...] = TEST_KINDS
 
     num_features = 1
     answer = "subset"
     precise = True
-    """Networks see the items in double precision."""
+    """Whether networks see the items in double precision."""
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in get_args(Kind)]
@@ -102,11 +102,11 @@ class _Algorithm:
         raise NotImplementedError
 
     def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """What answers come to, in double precision; all right ones come to the same."""
+        """The value of answers, in double precision, equal for all right ones."""
         raise NotImplementedError
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """What an answer is worth, 1 at most."""
+        """The reward of an answer, at most 1."""
         return self.worth(sets, solution).float()
 
     def right(self, sets: SetBatch, solution: Sequences) -> Bool[Tensor, "sets"]:
@@ -121,18 +121,18 @@ class Sort(_Algorithm):
     answer = "order"
 
     def oracle(self, sets: SetBatch) -> Sequences:
-        """By a library's sort."""
+        """The right order, by a library's sort."""
         return Sequences(sets.position[segment_sort(sets.items[:, 0], sets.owner)], sets.sizes)
 
     def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """The share of places that hold the right number."""
+        """The share of positions that hold the right number."""
         found, wanted = (one.rows(sets) for one in (solution, self.oracle(sets)))
         return sets.mean((sets.items[found, 0] == sets.items[wanted, 0]).double())
 
 
 @dataclass(frozen=True)
 class Select(_Algorithm):
-    """The k-th smallest of numbers, counted from 1; k is given with the set."""
+    """The k-th smallest of numbers, counted from 1; k is the context of the set."""
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
         """Numbers of several kinds, and any k."""
@@ -141,7 +141,7 @@ class Select(_Algorithm):
         return SetBatch.pack(sets.items, sets.sizes, k)
 
     def oracle(self, sets: SetBatch) -> Sequences:
-        """By a library's sort."""
+        """The right item, by a library's sort."""
         order = segment_sort(sets.items[:, 0], sets.owner)
         k = sets.context[:, 0].round().long() - 1
         k = torch.minimum(k.clamp(min=0), sets.sizes - 1)
@@ -154,7 +154,7 @@ class Select(_Algorithm):
         return values.index_copy(0, owner_of(solution.sizes), sets.items[rows, 0])
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """1 less the share of items between the one found and the right one."""
+        """1 minus the share of items between the one found and the right one."""
         found, wanted = (self.worth(sets, one) for one in (solution, self.oracle(sets)))
         low, high = (end(found, wanted)[sets.owner] for end in (torch.minimum, torch.maximum))
         value = sets.items[:, 0]
@@ -164,18 +164,18 @@ class Select(_Algorithm):
 
 @dataclass(frozen=True)
 class Subarray(_Algorithm):
-    """The run of a sequence of numbers, of one at least, whose sum is largest."""
+    """The contiguous run, of at least one number, with the largest sum."""
 
     ordered = True
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Numbers of several kinds around 0, whose sums doubles hold exactly."""
+        """Numbers of several kinds around 0, whose sums are exact in doubles."""
         sets = super().sample(num_sets, set_size, rng=rng)
         centred = sets.items - sets.mean(sets.items)[sets.owner]
         return sets.with_items(torch.round(centred * _GRID) / _GRID)
 
     def oracle(self, sets: SetBatch) -> Sequences:
-        """By running sums: the end that lies highest above the lowest point before it."""
+        """The best run, by running sums: the end highest above the lowest point before it."""
         found = []
         for items in sets.unpack(sets.items[:, 0].double()):
             total = np.concatenate([[0.0], np.cumsum(to_host(items))])
@@ -191,24 +191,24 @@ class Subarray(_Algorithm):
         return segment_sum(values, owner_of(solution.sizes), len(sets))
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """1 less what the sum lacks, in units of the sum of all sizes."""
+        """1 minus the shortfall of the sum, in units of the sum of absolute values."""
         lack = self.worth(sets, self.oracle(sets)) - self.worth(sets, solution)
         return (1 - lack / sets.sum(sets.items[:, 0].abs()).clamp(min=1e-30)).float()
 
 
 @dataclass(frozen=True)
 class Closest(_Algorithm):
-    """The two points of the plane that lie closest to each other."""
+    """The two closest points in the plane."""
 
     num_features = 2
 
     def oracle(self, sets: SetBatch) -> Sequences:
-        """By a k-d tree."""
+        """The closest pair, by a k-d tree."""
         found = [_closest(to_host(items.double())) for items in sets.unpack()]
         return Sequences.of([from_host(pair, sets.items) for pair in found])
 
     def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """The square of the distance; infinite where there are no two points."""
+        """The squared distance; infinite if there are fewer than two points."""
         square = sets.items.new_full((len(sets),), torch.inf, dtype=torch.float64)
         which = index_of(solution.sizes == 2)
         rows = solution.take(which).rows(sets.take(which).as_roots()).reshape(-1, 2)
@@ -217,13 +217,13 @@ class Closest(_Algorithm):
         return square.index_copy(0, which, step.square().sum(1))
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """The smallest distance over that found."""
+        """The smallest distance divided by that found."""
         best, found = (self.worth(sets, one) for one in (self.oracle(sets), solution))
         return torch.where(found > best, best / found.clamp(min=1e-300), 1.0).sqrt().float()
 
 
 def _closest(points: np.ndarray) -> np.ndarray:
-    """The indices of two points that are closest."""
+    """The indices of two closest points."""
     if len(points) < 2:
         return np.arange(0)
     near = np.asarray(cKDTree(points).query(points, k=2)[1])
@@ -236,24 +236,24 @@ def _closest(points: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Skyline(_Algorithm):
-    """The points of the plane that no other beats, being lower in one coordinate or both."""
+    """The points in the plane that no other beats by being lower in one coordinate or both."""
 
     num_features = 2
 
     def oracle(self, sets: SetBatch) -> Sequences:
-        """By one sort, and the lowest point so far."""
+        """The front, by one sort and the lowest point so far."""
         found = [_front(to_host(items.double())) for items in sets.unpack()]
         return Sequences.of([from_host(front, sets.items) for front in found])
 
     def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """Points chosen that belong, over points chosen or belonging."""
+        """Intersection over union of the chosen points and the right ones."""
         found, wanted = (one.mask(sets) for one in (solution, self.oracle(sets)))
         both, some = (sets.sum(x.double()) for x in (found & wanted, found | wanted))
         return both / some.clamp(min=1)
 
 
 def _front(points: np.ndarray) -> np.ndarray:
-    """The indices of the points that none beats, in order; equal points do not beat each other."""
+    """The indices of the unbeaten points, in order; equal points do not beat each other."""
     order = np.lexsort((points[:, 1], points[:, 0]))
     ranked = points[order]
     before = np.concatenate([[np.inf], np.minimum.accumulate(ranked[:, 1])[:-1]])
@@ -270,4 +270,4 @@ TASKS: dict[str, Any] = {
     "closest": Closest,
     "skyline": Skyline,
 }
-"""The tasks by the names of their problems."""
+"""The tasks by problem name."""

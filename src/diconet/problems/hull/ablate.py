@@ -1,4 +1,4 @@
-"""What dividing does for hulls: one merge over several divisions, for the same processor time."""
+"""What dividing does for hulls: one merge over several divisions, at equal processor time."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from diconet.problems.hull.task import HullTask, exact
 from diconet.problems.networks import as_network
 
 _UNDIVIDED = 500
-"""More points than this are not judged in one piece: all pairs by all third points do not fit."""
+"""The largest set solved in one piece: more pairs times third points do not fit in memory."""
 
 
 def ablate(
     seconds: float = 2.0, sizes: Sequence[int] = (200, 2_000, 20_000), seed: int = 0
 ) -> list[dict[str, Any]]:
-    """How many sets each way to divide solves in `seconds` of processor time, and how many exactly.
+    """How many sets each division solves in `seconds` of processor time, and how many exactly.
 
-    The merge is the default network's in every row; "none" is one leaf, for small sets only. In the
-    last row, the judge first sets aside what cannot be a corner.
+    All rows use the default network's merge; "none" is one leaf, for small sets only. In the
+    last row, the judge first discards points that cannot be corners.
     """
     model = as_network(PROBLEM, None)
     ways = {
@@ -53,7 +53,7 @@ def ablate(
 
 
 def _run(network: DiCoNet, sieved: bool, size: int, seconds: float, seed: int) -> dict[str, float]:
-    """Solves fresh sets until the time is up; at least one."""
+    """Solves fresh sets until the time is up, at least one."""
     task, solved, right = HullTask(), 0, 0.0
     spent = 0.0
     while solved == 0 or spent < seconds:

@@ -1,11 +1,11 @@
-"""Which edges a merged polygon can have, and which points decide each of them.
+"""The edges that a merged polygon can have, and the points that decide each of them.
 
-An edge belongs to the hull of a set if every other point lies to its left. Of two convex polygons
-only few edges and few points come into question (rotating calipers, Toussaint 1983): as a line is
-turned once around both, it touches one corner of each at a time. Only corners touched together can
-be joined by a bridge, and their neighbours decide; whether a polygon's own edge stays is decided
-where the same line touches the other polygon. That is a constant number of candidates per corner,
-each with a constant number of witnesses: a merge costs one sort, however many corners there are.
+An edge belongs to the hull of a set if every other point lies to its left. For two convex polygons
+only few edges and few points are relevant (rotating calipers, Toussaint 1983): a line rotated once
+around both touches one corner of each at a time. Only corners touched together can be joined by a
+bridge, and their neighbours decide; whether a polygon's own edge stays is decided where the same
+line touches the other polygon. That gives a constant number of candidates per corner, each with a
+constant number of witnesses: a merge costs one sort, however many corners there are.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from diconet.core.segments import cross, followers, segment_argmax, segment_sort
 from diconet.core.sets import SetBatch
 
 NOBODY = -1
-"""Stands for a row that is not there."""
+"""Represents a missing row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Candidate edges between rows of packed sets, and the rows that each is judged by."""
+    """Candidate edges between rows of packed sets, and the witness rows that each is judged by."""
 
     tail: Int[Tensor, "edges"]
     head: Int[Tensor, "edges"]
@@ -41,7 +41,7 @@ class Edges:
         head: Int[Tensor, "edges"],
         witness: Int[Tensor, "edges witnesses"],
     ) -> Edges:
-        """Without edges from, to or between nobody; and nobody is a witness of their own edge."""
+        """The edges without missing or equal ends; an edge's ends are not its own witnesses."""
         real = (tail != head) & (tail != NOBODY) & (head != NOBODY)
         tail, head, witness = tail[real], head[real], witness[real]
         own = (witness == tail[:, None]) | (witness == head[:, None])
@@ -53,13 +53,13 @@ class Edges:
         return [Edges(*piece) for piece in zip(*(f.split(size) for f in fields), strict=True)]
 
     def among(self, rows: Int[Tensor, "items"]) -> Edges:
-        """The same edges, given where the rows they speak of stand in a larger batch."""
+        """The same edges, with rows replaced by their numbers in a larger batch."""
         place = torch.cat([rows, rows.new_full((1,), NOBODY)])
         return Edges(place[self.tail], place[self.head], place[self.witness])
 
 
 def all_edges(sets: SetBatch) -> Edges:
-    """Every ordered pair within a set, judged by all others of the set: for small sets."""
+    """Every ordered pair within a set, with all others of the set as witnesses: for small sets."""
     tail, head = cross(sets.sizes, sets.sizes)
     place = torch.arange(int(sets.sizes.max()) if len(sets) else 0, device=tail.device)
     owner = sets.owner[tail]
@@ -68,10 +68,10 @@ def all_edges(sets: SetBatch) -> Edges:
 
 
 def caliper_edges(pairs: SetBatch, points: Float[Tensor, "items 2"]) -> Edges:
-    """The edges that can bound two counter-clockwise convex polygons together.
+    """The edges that can bound the union of two counter-clockwise convex polygons.
 
-    `pairs` holds two polygons per node. Candidates are the polygons' own edges, those that leave
-    out one corner (it may have been kept in doubt), and both directions between corners that the
+    `pairs` holds two polygons per node. Candidates are the polygons' own edges, those that skip one
+    corner (which may have been kept in doubt), and both directions between corners that the
     calipers touch at once.
     """
     after, before = _around(pairs)
@@ -97,7 +97,7 @@ def caliper_edges(pairs: SetBatch, points: Float[Tensor, "items 2"]) -> Edges:
 
 
 def _around(cycles: SetBatch) -> tuple[Int[Tensor, "items_and_one"], Int[Tensor, "items_and_one"]]:
-    """The rows after and before each on its cycle; the last entry says that nobody has nobody."""
+    """The next and previous row of each on its cycle; the last entry is for missing rows."""
     nobody = cycles.sizes.new_full((1,), NOBODY)
     after, before = followers(cycles.sizes), followers(cycles.sizes, -1)
     return torch.cat([after, nobody]), torch.cat([before, nobody])
@@ -106,16 +106,16 @@ def _around(cycles: SetBatch) -> tuple[Int[Tensor, "items_and_one"], Int[Tensor,
 def _by_direction(
     pairs: SetBatch, step: Float[Tensor, "items 2"], before: Int[Tensor, "items"]
 ) -> Int[Tensor, "items"]:
-    """The rows of each node by the direction in which their polygon goes on from them.
+    """The rows of each node sorted by the direction of the polygon edge that starts there.
 
-    Directions are summed up from turn to turn, none of them to the right, so that each polygon's
-    own order holds even where its corners are in line and rounding would have it otherwise.
+    Directions are accumulated from turn to turn, none of them to the right, so that each polygon's
+    own order holds even if corners are collinear and rounding would reorder them.
     """
     last = step[before]
     cross = last[:, 0] * step[:, 1] - last[:, 1] * step[:, 0]
     turn = torch.atan2(cross, (last * step).sum(1))
     turn = torch.where(turn < -torch.pi / 2, turn + 2 * torch.pi, turn).clamp(min=0)
-    # Each polygon starts after its sharpest corner, where no tie can run over the end.
+    # Each polygon starts after its sharpest corner, so that ties never wrap around.
     start = pairs.offsets[:-1]
     first = segment_argmax(turn, pairs.owner, len(pairs)).clamp(max=max(len(turn) - 1, 0))
     rows = torch.arange(len(turn), device=turn.device)
@@ -135,9 +135,9 @@ def _touched(
     after: Int[Tensor, "items_and_one"],
     side: int,
 ) -> Int[Tensor, "items"]:
-    """The corner that one polygon of each node shows to a line, at each direction of `order`.
+    """The corner of one polygon of each node that a line touches, at each direction of `order`.
 
-    That is the head of the polygon's last edge in order of direction, going round at the start.
+    That is the head of the polygon's last edge in order of direction, wrapping around at the start.
     """
     half = pairs.owner[order]
     node = half // 2

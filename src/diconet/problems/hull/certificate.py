@@ -1,7 +1,7 @@
 """Proof that a polygon is the convex hull, and the hull itself, both in exact arithmetic.
 
-Doubles decide where their error bound allows it (Shewchuk 1997); what is left in doubt, nearly or
-truly collinear triples, is decided in whole numbers.
+Doubles decide if their error bound allows it (Shewchuk 1997); the remaining cases, nearly or
+truly collinear triples, are decided in integers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def turns(
 
 
 def _exact_turns(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The same in Python's integers, which have as many digits as it takes."""
+    """The same in Python's integers, which are of arbitrary precision."""
     whole = _as_integers(np.stack([a, b, c]))
     (ax, ay), (bx, by), (cx, cy) = ((point[:, 0], point[:, 1]) for point in whole)
     det = (ax - cx) * (by - cy) - (ay - cy) * (bx - cx)
@@ -50,9 +50,9 @@ def _as_integers(values: np.ndarray) -> Any:
 
 
 def is_hull(points: Float[np.ndarray, "n 2"], corners: Int[np.ndarray, "h"]) -> bool:
-    """Whether the corners are the hull's, counter-clockwise, no three in line, none twice.
+    """Whether the corners are the hull's, counter-clockwise, no three collinear, none twice.
 
-    True only if proved: the polygon turns left at every corner and goes around once, and every
+    True only if proven: the polygon turns left at every corner and goes around once, and every
     point was found inside it or on its edge.
     """
     if len(corners) == 0:
@@ -72,8 +72,8 @@ def is_hull(points: Float[np.ndarray, "n 2"], corners: Int[np.ndarray, "h"]) -> 
     x = points[:, 0]
     if bool((x < lower[0, 0]).any() or (x > lower[-1, 0]).any()):
         return False
-    # The edge under each point and the one above it. A chain's vertical edge (the last of the lower
-    # one, the first of the upper one) says nothing of heights and is never picked.
+    # The edge below each point and the one above it. A chain's vertical edge (the last of the lower
+    # one, the first of the upper one) has no unique height and is never picked.
     under = np.clip(np.searchsorted(lower[:, 0], x, side="left") - 1, 0, len(lower) - 2)
     above = np.clip(np.searchsorted(upper[:, 0], x, side="right") - 1, 0, len(upper) - 2)
     is_over = turns(lower[under], lower[under + 1], points) >= 0
@@ -82,7 +82,7 @@ def is_hull(points: Float[np.ndarray, "n 2"], corners: Int[np.ndarray, "h"]) -> 
 
 
 def _goes_around_once(polygon: np.ndarray) -> bool:
-    """Left at every corner, and from the lowest corner up to the highest and down again."""
+    """Whether it turns left everywhere, from the lowest corner up to the highest and back."""
     after, beyond = np.roll(polygon, -1, axis=0), np.roll(polygon, -2, axis=0)
     if not bool((turns(polygon, after, beyond) > 0).all()):
         return False
@@ -105,13 +105,13 @@ def _on_segment(points: np.ndarray, ends: np.ndarray) -> bool:
 
 
 _SWEEPS = 64
-"""After this many passes over all points, the rest is gone through one by one."""
+"""The number of passes over all points, after which the rest is processed one by one."""
 
 
 def exact_hull(points: Float[np.ndarray, "n 2"]) -> Int[np.ndarray, "h"]:
     """The corners, counter-clockwise, by exact turns alone; of equal points the first.
 
-    Andrew's monotone chain (1979), for the cases that the network does not get right.
+    Andrew's monotone chain (1979), for cases that the network gets wrong.
     """
     order = np.lexsort((points[:, 1], points[:, 0]))
     is_new = np.ones(len(order), dtype=bool)
@@ -126,8 +126,8 @@ def exact_hull(points: Float[np.ndarray, "n 2"]) -> Int[np.ndarray, "h"]:
 def _chain(points: np.ndarray, order: np.ndarray) -> np.ndarray:
     """The corners from the first to the last point in order, each turn to the left.
 
-    A point that does not lie to the right of the line between two others, one before and one after
-    it, is no corner: so passes over all points at once throw out most of them.
+    A point that is not to the right of the line between one point before and one after it is not a
+    corner, so passes over all points at once discard most of them.
     """
     for _ in range(_SWEEPS):
         left = turns(points[order[:-2]], points[order[1:-1]], points[order[2:]]) > 0

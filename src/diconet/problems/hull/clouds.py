@@ -40,7 +40,7 @@ def clustered(num_sets: int, size: int, rng: torch.Generator) -> Float[Tensor, "
 
 
 def stretched(num_sets: int, size: int, rng: torch.Generator) -> Float[Tensor, "sets points 2"]:
-    """A disc drawn out a thousandfold in a random direction."""
+    """A disc stretched a thousandfold in a random direction."""
     radius = uniform(num_sets, size, rng)[..., :1].sqrt()
     disc = radius * circle(num_sets, size, rng)
     turn = circle(num_sets, 1, rng)
@@ -50,12 +50,12 @@ def stretched(num_sets: int, size: int, rng: torch.Generator) -> Float[Tensor, "
 
 
 def shifted(num_sets: int, size: int, rng: torch.Generator) -> Float[Tensor, "sets points 2"]:
-    """A unit square a million away from the origin."""
+    """A unit square at a distance of a million from the origin."""
     return uniform(num_sets, size, rng) + 1e6 * circle(num_sets, 1, rng)
 
 
 def sides(num_sets: int, size: int, rng: torch.Generator) -> Float[Tensor, "sets points 2"]:
-    """Points beside the sides of a triangle, off by 1e-1 to 1e-8, as the set has it.
+    """Points beside the sides of a triangle, off by 1e-1 to 1e-8, one distance per set.
 
     Random clouds have few close calls; here nearly every turn is one.
     """
@@ -76,7 +76,7 @@ CLOUDS: dict[str, Cloud] = {
 
 @dataclass(frozen=True)
 class CloudTask(HullTask):
-    """Hulls of clouds of several kinds, which take turns from set to set."""
+    """Hulls of clouds of several kinds, which alternate from set to set."""
 
     kinds: tuple[str, ...] = ("uniform", "gaussian", "circle", "sides")
 

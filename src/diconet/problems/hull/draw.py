@@ -25,7 +25,7 @@ _SPLIT_MS, _MERGE_MS, _LAST_MS = 700, 1_100, 2_600
 def pictures(model: DiCoNet, folder: Path, *, size: int = 50, seed: int = 3) -> list[Path]:
     """The paper's figures 2 and 4: partial hulls by level, learned and random; hulls by depth.
 
-    And the learned ones once more as an animation.
+    Also the learned ones as an animation.
     """
     rng = np.random.default_rng(seed)
     points, more = rng.random((size, 2)), rng.random((90, 2))
@@ -46,7 +46,7 @@ def pictures(model: DiCoNet, folder: Path, *, size: int = 50, seed: int = 3) -> 
 
 
 def save_rows(rows: Mapping[str, Sequence[Hull]], path: Path) -> Path:
-    """Several answers to the same sets: a row for each name, a column for each set."""
+    """Draws several answers to the same sets: one row per name, one column per set."""
     across = max(map(len, rows.values()))
     figure, axes = new_figure(len(rows) * across, size=2.4, most_across=across)
     panels = iter(axes)
@@ -58,7 +58,7 @@ def save_rows(rows: Mapping[str, Sequence[Hull]], path: Path) -> Path:
 
 
 def save_animation(hull: Hull, path: Path) -> Path:
-    """First the cuts from the root to the leaves, then the merges back, one frame per level."""
+    """Writes an animation: the cuts from root to leaves, then the merges, one frame per level."""
     up = [stage for stage in hull.stages() if stage.cycles]
     frames = [(Stage(f"divide: {one.title}", one.parts), _SPLIT_MS) for one in reversed(up)]
     frames += [(Stage(f"conquer: {one.title}", one.parts, one.cycles), _MERGE_MS) for one in up]

@@ -1,4 +1,4 @@
-"""How good hulls are, and what they are compared with."""
+"""The quality of hulls, and what they are compared with."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from diconet.problems.problem import Instances, Show
 
 
 def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
-    """Accuracy, area covered and vertex F1 in percent, and the share that was proved right.
+    """Accuracy, area covered and vertex F1 in percent, and the share proven right.
 
-    All of it is of what the network proposed, before any repair.
+    All of these grade the network's proposal, before any repair.
     """
     sets = SetBatch.of([torch.from_numpy(np.asarray(cloud)) for cloud in instances.data])
     found = Sequences.of([torch.from_numpy(solution.proposed) for solution in solutions])
@@ -32,9 +32,9 @@ def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
 
 @torch.no_grad()
 def answers_of(model: DiCoNet, sets: SetBatch, chunk_items: int = 25_600) -> Sequences:
-    """What a network answers, nothing mended; in chunks, so that memory stays bounded.
+    """A network's answers without repair, computed in chunks to bound memory.
 
-    A random split draws other coins for every set; a learned one takes the likelier side.
+    A random split draws different coins for every set; a learned one takes the likelier side.
     """
     seeds = seeds_from(torch.Generator().manual_seed(0), len(sets)).to(sets.sizes.device)
     chunk = max(1, chunk_items // max(int(sets.sizes.max()), 1))
@@ -47,7 +47,7 @@ def answers_of(model: DiCoNet, sets: SetBatch, chunk_items: int = 25_600) -> Seq
 
 
 def accuracies(model: DiCoNet, tests: Mapping[int, SetBatch]) -> dict[str, float]:
-    """The share of sets whose whole hull is right, in percent, for each size."""
+    """The percentage of sets whose whole hull is right, for each size."""
     model.eval()
     task = HullTask()
     there = {size: sets.to(model.device) for size, sets in tests.items()}
@@ -62,7 +62,7 @@ def show(rng: np.random.Generator, scale: float) -> Show:
     points = rng.random((max(int(200 * scale), 8), 2))
 
     def octagon() -> float:
-        """The hull of the points that lie farthest in eight directions."""
+        """The area of the hull of the extreme points in eight directions."""
         angles = np.arange(8) * np.pi / 4
         farthest = (points @ [np.cos(angles), np.sin(angles)]).argmax(0)
         return area(np.unique(farthest))

@@ -1,4 +1,4 @@
-"""All that is known of convex hulls, in one object."""
+"""The problem object of convex hulls."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class HullProblem(Problem):
     has_table = True
     page = Page(
         value="area",
-        fields=(PageField("repair", "repair what is not proved", 0, 0, 1, whole=True),),
-        cut="The split looks at each part along its longest direction and cuts it in two.",
+        fields=(PageField("repair", "repair unproven answers", 0, 0, 1, whole=True),),
+        cut="The split sees each part along its longest axis and cuts it in two.",
         merge="Two hulls become one: the merge judges which edges the points on both sides allow.",
-        answer="The last merge gives the hull of all points. It is then proved right, or not.",
-        undivided=150,  # all pairs are judged against all points: the cube of their number
+        answer="The last merge gives the hull of all points. It is then proven right, or not.",
+        undivided=150,  # all pairs are judged against all points: cubic time
     )
 
     @property

@@ -1,4 +1,4 @@
-"""Training the networks for hulls, and the paper's table (section 6.1) beside ours."""
+"""Training of the hull networks, and the paper's table (section 6.1) beside ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = Literal["triples", "baseline", "random", "diconet", "diconet_reg"]
 
 SIZES = (25, 50, 100, 200)
 LARGE_SIZES = (1_000, 10_000)
-"""Sizes that only the default network is measured at."""
+"""Sizes at which only the default network is measured."""
 
 ROWS: dict[str, tuple[PaperRow, tuple[float, ...]]] = {
     "Baseline": ("baseline", (81.3, 65.6, 41.5, 13.5)),
@@ -33,22 +33,22 @@ ROWS: dict[str, tuple[PaperRow, tuple[float, ...]]] = {
     "DiCoNet": ("diconet", (88.1, 83.7, 73.7, 52.0)),
     "DiCoNet + Split Reg": ("diconet_reg", (89.8, 87.0, 80.0, 67.2)),
 }
-"""The rows of the paper's table: which of ours they are, and its accuracies at `SIZES`."""
+"""The rows of the paper's table: the name of ours, and its accuracies at `SIZES`."""
 
 TRIPLES = "Triple merge (ours)"
 """The name of the default network's row."""
 
 ROWS_PRESET = "rows"
-"""The preset that made the rows of the table: the paper's procedure at a width that fits here."""
+"""The preset for the rows of the table: the paper's procedure at a smaller width."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """Which network is trained, and how.
 
-    The `row` is the default network, "triples", or one of the paper's table. `train` says how its
-    main part is trained: the merge at each resolution, or split and merge together. `triples` and
-    `pointer` hold what the two kinds of networks do not share.
+    The `row` is the default network, "triples", or one of the paper's table. `train` configures its
+    main part: the merge at each resolution, or split and merge together. `triples` and `pointer`
+    hold the settings that the two kinds of networks do not share.
     """
 
     row: Row = "triples"
@@ -58,7 +58,7 @@ class Settings:
 
     @property
     def total_steps(self) -> int:
-        """The steps of all parts of a run together."""
+        """The total number of steps of all parts of a run."""
         if self.row == "triples":
             merge = len(self.triples.resolutions) * self.train.steps
             return merge + self.triples.split_train.steps
@@ -79,7 +79,7 @@ def train_model(
 
 
 def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
-    """Trains the default network and all rows, one folder of `runs` each, to be found by name.
+    """Trains the default network and all rows, each in a folder of `runs`, to be found by name.
 
     The rows of the table start from one pointer network, as in the paper.
     """
@@ -98,7 +98,7 @@ def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
 def reproduce(
     *, num_sets: int = 4_096, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
 ) -> list[dict[str, Any]]:
-    """The paper's table and ours, all on the same fresh sets; `find` gets a network by name."""
+    """The paper's table and ours, all on the same fresh sets; `find` looks up a network by name."""
     records = []
     for name, (row, paper) in ROWS.items():
         model = if_there(find, f"hull_{row}")
