@@ -1,9 +1,9 @@
-"""Points that cannot be corners, set aside by the judge before anything is divided.
+"""The sieve: discards points that cannot be corners, by the learned judge, before dividing.
 
-The points that reach farthest in a few directions are chosen by rule; the network finds their hull.
-A point that the learned judge clearly sees on the inner side of the edge it lies behind is no
-corner (Akl and Toussaint, 1978, with a learned test). Of uniform points hardly one in a thousand is
-left for the tree; of points on a circle, all are.
+A rule chooses the extreme points in a few directions, and the network finds their hull. A point
+that the judge sees clearly on the inner side of the edge in front of it is not a corner (Akl and
+Toussaint, 1978, with a learned test). Of uniform points hardly one in a thousand is left for the
+tree; of points on a circle, all are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from diconet.problems.hull.calipers import Edges
 from diconet.problems.hull.triples import TripleMerge, whiten
 
 FEWEST = 2_000
-"""Smaller sets are divided as they are."""
+"""Smaller sets are not sieved."""
 
 DIRECTIONS = 32
 
@@ -52,7 +52,7 @@ def may_be_corners(
 
 
 def _facing(points: Float[Tensor, "points 2"], corners: Tensor) -> Edges:
-    """For every point the edge that it lies behind, seen from the middle of the corners."""
+    """For every point the hull edge in its direction, seen from the middle of the corners."""
     polygon = points[corners]
     middle = polygon.mean(0)
 

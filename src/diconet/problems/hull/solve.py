@@ -1,4 +1,4 @@
-"""Convex hulls of a user's own points, with a certificate."""
+"""Convex hulls of a user's points, with a certificate."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from diconet.problems.solution import Model, Partitions, Solution, handed_back, 
 class Hull(Solution):
     """A convex hull: `indices` of its corners, counter-clockwise from the lowest.
 
-    `exact` is true only if it was proved that every point lies inside and that the polygon turns
-    left at every corner. `repaired` says that the network's own answer, `proposed`, was not, and
-    that a classical algorithm in exact arithmetic answered instead. `value` is the area. Points
-    that lie on an edge, and all but the first of equal points, are not corners.
+    `exact` is true only if it was proven that every point lies inside and that the polygon turns
+    left at every corner. `repaired` says that the network's own answer, `proposed`, was not proven,
+    and that a classical algorithm in exact arithmetic answered instead. `value` is the area. Points
+    on an edge, and all but the first of equal points, are not corners.
     """
 
     points: np.ndarray
@@ -47,7 +47,7 @@ class Hull(Solution):
         return f"{len(self.indices)} corners, {certainty}"
 
     def record(self) -> dict[str, Any]:
-        """Points, area, corners, and whether they were proved right."""
+        """Points, area, corners, and whether they were proven right."""
         return {
             "points": len(self.points),
             "value": self.value,
@@ -61,7 +61,7 @@ class Hull(Solution):
         return {"x": self.points[:, 0], "y": self.points[:, 1]}
 
     def answer_columns(self) -> dict[str, Any]:
-        """Where along the hull each point is a corner, counted from 0; nothing if it is none."""
+        """The index of each point along the hull, from 0; missing if it is not a corner."""
         return {"corner": numbered(self.indices, len(self.points))}
 
     def title(self) -> str:
@@ -112,18 +112,18 @@ def convex_hull(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Hull | list[Hull]:
-    """The convex hull of points in a plane.
+    """The convex hull of points in the plane.
 
-    A network answers, and the answer's `exact` says whether it was then proved right.
+    A network answers; `exact` says whether its answer was then proven right.
 
     Args:
         points: An (n, 2) array, list, tensor or DataFrame; or a list of these, solved as one batch.
-        repair: Let a classical algorithm in exact arithmetic answer where the network was not
-            proved right; the answer then says `repaired`.
-        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
-            default one if None.
+        repair: Let a classical algorithm in exact arithmetic answer if the network's answer is
+            not proven right; the solution is then marked `repaired`.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; None for
+            the default.
         seed: Draws the network's trees at random; None takes the likeliest.
-        device: Where the network works, such as "cuda".
+        device: Where to run the network, such as "cuda".
 
     Returns:
         The hull, or a list of hulls for a list of point sets.
@@ -147,10 +147,10 @@ def convex_hull(
 
 @dataclass(frozen=True, eq=False)
 class _Cloud:
-    """Points, and which of them the network is asked about: the first of equal ones.
+    """Points, and those that the network sees: the first of equal ones.
 
-    `kept` is a mask of the points that may be corners, `first` the rows of the different ones among
-    them, and `stand_in` the place in `first` of each point that is kept.
+    `kept` is a mask of the points that may be corners, `first` the rows of the distinct ones among
+    them, and `stand_in` the index in `first` of each kept point.
     """
 
     points: np.ndarray
@@ -175,8 +175,8 @@ class _Cloud:
 
 
 def _boxed(points: np.ndarray) -> np.ndarray:
-    """Points in the unit square: moved and scaled, which hulls do not mind."""
-    half = points / 2  # so that the widest range of doubles does not overflow
+    """Points shifted and scaled to the unit square, which does not change their hull."""
+    half = points / 2  # so that even the widest range of doubles does not overflow
     low = half.min(0)
     span = half.max(0) - low
     return (half - low) / np.where(span > 0, span, 1)
@@ -185,8 +185,8 @@ def _boxed(points: np.ndarray) -> np.ndarray:
 def _solve(
     clouds: Sequence[_Cloud], network: DiCoNet, seed: int | None, device: str | torch.device
 ) -> list[tuple[np.ndarray, Partitions]]:
-    """What the network says: corners in order, and the partition of the points at every level."""
-    # Only the triple merge looks at points in double precision; the others were not made for it.
+    """The network's answers: corners in order, and the partition of the points at every level."""
+    # Only the triple merge reads points in double precision; the others are not made for it.
     precise = isinstance(network.merge, TripleMerge)
     dtype = torch.float64 if precise else torch.float32
     boxed = [torch.from_numpy(_boxed(cloud.points[cloud.first])) for cloud in clouds]
@@ -203,7 +203,7 @@ def _solve(
 
 
 def _tree(cloud: _Cloud, labels: Partitions) -> Partitions:
-    """The partition of all points, those included that were set aside or equal another."""
+    """The partition of all points, including discarded and duplicate ones."""
     tree = labels.of_items(cloud.stand_in)
     return tree if cloud.kept.all() else tree.among(cloud.kept)
 
@@ -224,7 +224,7 @@ def _certified(
 
 
 def _without_straight(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """The corners less those on the line between their neighbours."""
+    """The corners without those on the line between their neighbours."""
     while len(corners) > 2:
         polygon = points[corners]
         straight = turns(np.roll(polygon, 1, 0), polygon, np.roll(polygon, -1, 0)) == 0
@@ -235,11 +235,11 @@ def _without_straight(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
 
 
 def _area(polygon: np.ndarray) -> float:
-    """The area by the shoelace formula, on numbers of about 1 so that none overflows on the way."""
+    """The area by the shoelace formula, on numbers of about 1 so that nothing overflows."""
     half = polygon / 2 - polygon[0] / 2
     size = float(np.abs(half).max())
     if size == 0:
         return 0.0
     x, y = (half / size).T
     twice = float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))
-    return 2 * max(twice, 0.0) * size * size  # rounding may take a sliver below nothing
+    return 2 * max(twice, 0.0) * size * size  # rounding may make a sliver negative

@@ -20,10 +20,10 @@ from diconet.core.sets import SetBatch
 def polygon_area(
     corners: Float[Tensor, "corners 2"], sizes: Int[Tensor, "polygons"]
 ) -> Float[Tensor, "polygons"]:
-    """Area inside each polygon, positive where it runs counter-clockwise; in double precision."""
+    """Area inside each polygon, positive if counter-clockwise, in double precision."""
     owner = owner_of(sizes, len(corners))
     start = offsets_of(sizes)[:-1]
-    # Seen from its first corner, a small polygon far from the origin loses no digits.
+    # Relative to its first corner, a small polygon far from the origin loses no digits.
     here = corners.double() - corners.double()[start.clamp(max=max(len(corners) - 1, 0))[owner]]
     there = here[followers(sizes)]
     twice = here[:, 0] * there[:, 1] - here[:, 1] * there[:, 0]
@@ -50,14 +50,14 @@ class HullTask:
         ).to(sets.sizes.device)
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """The area that the answer encloses, which no answer can make larger than the hull does."""
+        """The area that the answer encloses, which is largest for the hull."""
         return signed_area(sets, solution).abs()
 
 
 def hull_of(points: np.ndarray) -> np.ndarray:
     """Corners of the hull of (n, 2) points, counter-clockwise from the lowest index.
 
-    Where the points span no area Qhull gives up; the hull is then the two extreme points (or one).
+    If the points span no area, Qhull gives up; the hull is then the two extreme points (or one).
     """
     if len(points) >= 3:
         try:
@@ -73,7 +73,7 @@ def hull_of(points: np.ndarray) -> np.ndarray:
 
 
 def signed_area(sets: SetBatch, cycles: Sequences) -> Float[Tensor, "sets"]:
-    """Area inside each cycle, positive where it runs counter-clockwise."""
+    """Area inside each cycle, positive if counter-clockwise."""
     return polygon_area(sets.items[cycles.rows(sets)], cycles.sizes).float()
 
 
@@ -87,7 +87,7 @@ def exact(found: Sequences, expected: Sequences) -> Bool[Tensor, "sets"]:
 
 
 def vertex_f1(sets: SetBatch, found: Sequences, expected: Sequences) -> Float[Tensor, "sets"]:
-    """Harmonic mean of precision and recall of the corners, whatever their order."""
+    """Harmonic mean of precision and recall of the corners, ignoring their order."""
     mark = torch.zeros(sets.num_items, device=sets.items.device)
     mark[expected.rows(sets)] = 1
     hits = segment_sum(mark[found.rows(sets)], owner_of(found.sizes), len(sets))
@@ -97,7 +97,7 @@ def vertex_f1(sets: SetBatch, found: Sequences, expected: Sequences) -> Float[Te
 def metrics(sets: SetBatch, found: Sequences, expected: Sequences) -> dict[str, float]:
     """Accuracy, area covered and vertex F1, in percent, over all sets.
 
-    An answer that runs around twice covers the hull, not twice of it.
+    An answer that goes around twice covers the hull once, not twice.
     """
     area = signed_area(sets, found) / signed_area(sets, expected)
     return {

@@ -1,4 +1,4 @@
-"""How the triple merge is trained: first its judge, from coarse to fine, then the split."""
+"""Training of the triple merge: first its judge, from coarse to fine, then the split."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ MERGE_TRAIN = TrainConfig(
 
 @dataclass(frozen=True)
 class TripleSettings:
-    """First the merge learns, on random trees; then the split, with the merge it has.
+    """First the merge learns, on random trees; then the split, with the merge fixed.
 
-    The merge learns at one of `resolutions` after the other, from coarse to fine: its
-    training has `merge_lr` in units of the resolution (but at most `max_lr`). A merge that is
-    always right says nothing about splits, so while the split learns (`split_train`), the judge
-    works at `blunt_resolution`, and trees with clear cases win. Trees end at leaves of `leaf_size`
-    points, for solving of `solve_leaf_size`, which takes fewer levels; there, neither side of a cut
-    gets less than `share` of the points, and points in doubt are kept with `patience`. `kinds` and
-    `split_kinds` are the clouds that merge and split learn from.
+    The merge is trained at each of `resolutions` in turn, from coarse to fine, with `merge_lr` in
+    units of the resolution (but at most `max_lr`). A merge that is always right gives no signal
+    about splits, so while the split learns (`split_train`), the judge works at `blunt_resolution`,
+    which favours trees with clear cases. Trees end at leaves of `leaf_size` points, or of
+    `solve_leaf_size` when solving, which takes fewer levels; there, either side of a cut gets at
+    least `share` of the points, and points in doubt are kept with `patience`. `kinds` and
+    `split_kinds` are the clouds that merge and split are trained on.
     """
 
     num_forms: int = 1
@@ -87,7 +87,7 @@ class TripleSettings:
 
 
 def build_triples(settings: TripleSettings, seed: int) -> DiCoNet:
-    """The network that the settings describe, untrained."""
+    """The untrained network for these settings."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         split = Aligned(SetSplit(2, settings.split_width, settings.split_layers))
@@ -102,7 +102,7 @@ def train_triples(
     quiet: bool = False,
     device: str | torch.device | None = None,
 ) -> DiCoNet:
-    """Trains a network from hulls alone; returns it as it solves, with balanced trees."""
+    """Trains a network from hulls alone; returns it for solving, with balanced trees."""
     model = build_triples(settings, merge_train.seed)
     _train_merge(model, settings, merge_train, run, {"quiet": quiet, "device": device})
     _train_split(model, settings, run, {"quiet": quiet, "device": device})
@@ -110,14 +110,14 @@ def train_triples(
     merge = TripleMerge(model.merge.judge, settings.patience)
     growth = Growth(leaf_size=settings.solve_leaf_size)
     solver = DiCoNet(Balanced(model.split, settings.share), merge, growth).eval()
-    save(solver, run / "weights.safetensors", half=False)  # its point is the last digits
+    save(solver, run / "weights.safetensors", half=False)  # the last digits matter here
     return solver
 
 
 def _train_merge(
     model: DiCoNet, settings: TripleSettings, how: TrainConfig, run: Path, also: dict[str, Any]
 ) -> None:
-    """Finer and finer: what one resolution leaves undone is all that the next one sees."""
+    """Trains the merge at finer and finer resolutions; each sees what the last left undecided."""
     task = CloudTask(settings.kinds)
     for number, resolution in enumerate(settings.resolutions):
         rate = min(how.merge_lr * resolution, settings.max_lr)
@@ -133,7 +133,7 @@ def _train_merge(
 
 
 def _train_split(model: DiCoNet, settings: TripleSettings, run: Path, also: dict[str, Any]) -> None:
-    """By policy gradient from a merge that stays as it is."""
+    """Trains the split by policy gradient, with the merge fixed."""
     assert model.merge is not None
     task = CloudTask(settings.split_kinds)
     model.merge.requires_grad_(False)
@@ -151,7 +151,7 @@ def _train_split(model: DiCoNet, settings: TripleSettings, run: Path, also: dict
 
 @contextmanager
 def _seeing(merge: nn.Module | None, resolution: float) -> Iterator[None]:
-    """The merge's judge at another resolution for a while."""
+    """Temporarily sets the merge's judge to another resolution."""
     assert isinstance(merge, TripleMerge)
     before = merge.judge.resolution
     merge.judge.resolution = resolution

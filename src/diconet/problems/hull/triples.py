@@ -1,9 +1,9 @@
-"""The triple merge: an edge of the answer is judged by how third points lie to it.
+"""The triple merge: an edge of the answer is judged by the position of third points.
 
-Two convex polygons become one. Every candidate edge i -> j is confronted with its witnesses k, seen
-through learned sums of products of the directions between the three; a softmax over the edges out
-of i, and over having none, says whether i stays and where the answer goes from it. The problem is
-the same at every level of the tree, so one small module answers them all, leaves included.
+Two convex polygons become one. Every candidate edge i -> j is tested against its witnesses k, by
+learned sums of products of the directions between the three; a softmax over the edges out of i,
+and over having none, says whether i stays and where the answer continues from it. The problem is
+the same at every level of the tree, so one small module solves all of them, including leaves.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Level, halves, joined
 from diconet.problems.hull.calipers import NOBODY, Edges, all_edges, caliper_edges
 
-_FEW = 24  # points for which all pairs are looked at, whatever hulls they are of
-_CHUNK = 1 << 16  # edges judged at a time where no gradient is asked for: bounds the memory
+_FEW = 24  # up to this many points, all pairs are tested, whatever hulls they belong to
+_CHUNK = 1 << 16  # edges judged at a time when no gradient is needed: bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +46,17 @@ class Polygons:
 
     @property
     def solution(self) -> Sequences:
-        """The answers as ordered choices out of the roots."""
+        """The answers as ordered choices from the roots."""
         return Sequences.from_answer(self.sets, self.roots)
 
 
 class TripleJudge(Part):
-    """Scores edges of the plane by their witnesses: positive if an edge holds against them all.
+    """Scores edges in the plane by their witnesses: positive if an edge holds against all of them.
 
-    A triple enters as the directions i -> j, i -> k and j -> k, and counts by learned sums of
+    A triple enters as the directions i -> j, i -> k and j -> k, through learned sums of
     products of their coordinates ("forms"); each form takes its worst witness. Without a bias a
-    form changes sign at the same place at every scale, however close to a tie; for the closest of
-    them it counts in double precision.
+    form changes sign at the same place at every scale, however close to a tie; it is computed in
+    double precision for the closest ones.
     """
 
     def __init__(self, num_forms: int = 1, resolution: float = 1e-8) -> None:
@@ -76,7 +76,7 @@ class TripleJudge(Part):
         to_third = torch.cat(
             [_direction(third - tail[:, None]), _direction(third - head[:, None])], 2
         )
-        # Linear in the edge's direction and in the witness's: a form for each coordinate of it.
+        # Linear in the directions of both edge and witness: one form per coordinate of the latter.
         by_x, by_y = (to_third @ self.forms.flatten(1)).chunk(2, 2)
         along = _direction(head - tail)[:, None, :]
         against = along[..., :1] * by_x + along[..., 1:] * by_y
@@ -87,7 +87,7 @@ class TripleJudge(Part):
 
 
 def _direction(step: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
-    """Unit vectors; the zero vector stays."""
+    """Unit vectors; the zero vector is kept."""
     length = torch.linalg.vector_norm(step, dim=-1, keepdim=True)
     return step / torch.where(length > 0, length, 1)
 
@@ -95,9 +95,9 @@ def _direction(step: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
 class TripleMerge(Part):
     """Merges the hulls of two point sets in the plane, or finds that of a small set at a leaf.
 
-    A point goes only where having no edge has at least probability `patience`: one kept in doubt
-    costs a little time, one dropped loses the answer. Told a target, its corners are kept
-    throughout; the likelihood is then the chance that all of them would have stayed and that the
+    A point is dropped only if having no edge has at least probability `patience`: keeping one in
+    doubt costs a little time, dropping one loses the answer. Given a target, its corners are always
+    kept; the likelihood is then the probability that all of them would have stayed and that the
     root draws the target.
     """
 
@@ -120,7 +120,7 @@ class TripleMerge(Part):
         tail = torch.cat([group.tail for group in edges])
         head = torch.cat([group.head for group in edges])
         best = segment_max(score, tail, node.num_items, empty=-torch.inf)
-        # A point alone in its node has nowhere to go, and is its own hull.
+        # A point alone in its node has no edge, and is its own hull.
         best = best.masked_fill((node.sizes == 1)[node.owner], torch.inf)
         is_root = level.number == 0
         stays = best > math.log(1 / self.patience - 1)
@@ -140,7 +140,7 @@ class TripleMerge(Part):
         return Polygons(level.roots, node.select(rows, sizes), log_prob)
 
     def scores(self, points: Float[Tensor, "items 2"], edges: Edges) -> Float[Tensor, "edges"]:
-        """What the judge says of each edge, in pieces where they are many."""
+        """The judge's score of each edge, computed in pieces if there are many."""
         if torch.is_grad_enabled() or len(edges) <= _CHUNK:
             scores: Tensor = self.judge(points, edges)
             return scores
@@ -155,7 +155,7 @@ class TripleMerge(Part):
         some: Float[Tensor, "items"],
         after: Int[Tensor, "root_items"],
     ) -> Float[Tensor, "roots"]:
-        """Every corner goes on to the next one, and every other point nowhere."""
+        """The log-probability that every corner leads to the next one, and other points nowhere."""
         wanted = after[node.index]
         hit = index_of(wanted[tail] == node.index[head])
         right = segment_logsumexp(score[hit], tail[hit], node.num_items) - F.softplus(some)
@@ -170,16 +170,16 @@ def _survives(
     some: Float[Tensor, "items"],
     is_corner: Bool[Tensor, "items"],
 ) -> Float[Tensor, "roots"]:
-    """The log-probability that all corners of the target have an edge to leave by."""
+    """The log-probability that all corners of the target keep an outgoing edge."""
     asked = index_of(is_corner & (node.sizes > 1)[node.owner])
     example = level.example[node.owner[asked]]
     return segment_sum(F.logsigmoid(some[asked]), example, len(level.roots))
 
 
 def whiten(sets: SetBatch, floor: float = 1e-8) -> Float[Tensor, "items 2"]:
-    """Points moved and sheared, in double precision, to mean 0 and covariance 1 within their set.
+    """Points transformed, in double precision, to mean 0 and covariance 1 within their set.
 
-    Hulls are the same in any such coordinates. A set thinner than `floor` is left as thin as that.
+    The hull is the same in such coordinates. A set thinner than `floor` stays that thin.
     """
     x, y = (sets.items.double() - sets.mean(sets.items.double())[sets.owner]).unbind(1)
     xx, xy, yy = sets.mean(torch.stack([x * x, x * y, y * y], 1)).unbind(1)
@@ -192,9 +192,9 @@ def whiten(sets: SetBatch, floor: float = 1e-8) -> Float[Tensor, "items 2"]:
 
 
 def _candidates(level: Level, pairs: SetBatch, points: Float[Tensor, "items 2"]) -> list[Edges]:
-    """All pairs of a leaf's points; where there are two hulls to merge, what calipers touch.
+    """All pairs of a leaf's points; for two hulls to merge, those that the calipers touch.
 
-    Of few points altogether, all pairs: that takes less time than to find out which to leave out.
+    For few points, all pairs: that takes less time than finding out which to leave out.
     """
     node = joined(pairs)
     if node.num_items <= _FEW or not len(level.inner):
@@ -211,7 +211,7 @@ def _candidates(level: Level, pairs: SetBatch, points: Float[Tensor, "items 2"])
 
 
 def _successors(roots: SetBatch, target: Sequences) -> Int[Tensor, "items"]:
-    """For every corner of the target the next one, as rows of the roots; NOBODY for the others."""
+    """For every corner of the target the next one, as rows of the roots; NOBODY for other items."""
     rows = target.rows(roots)
     after = torch.full((roots.num_items,), NOBODY, device=rows.device)
     after[rows] = rows[followers(target.sizes)]
@@ -224,7 +224,7 @@ def _cycles(
     stays: Bool[Tensor, "items"],
     best: Float[Tensor, "items"],
 ) -> tuple[Int[Tensor, "rows"], Int[Tensor, "nodes"]]:
-    """The rows that stay, counter-clockwise around the node's mean; at least one in every node."""
+    """The rows that stay, counter-clockwise around the node's mean; at least one per node."""
     likeliest = segment_argmax(best, node.owner, len(node))
     stays = stays.clone()
     stays[likeliest[likeliest < node.num_items]] = True

@@ -1,4 +1,4 @@
-"""What dividing and what learning do for k-means, all for the same processor time."""
+"""What dividing and learning do for k-means, all at equal processor time."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _POINTS_EACH = 20
 _SPREAD = 2e-3
 
 Run = Callable[[np.ndarray, int, int], float]
-"""The cost of k clusters of points, by what the n-th run of a method draws."""
+"""The cost of k clusters of points in the n-th run of a method."""
 
 
 def ablate(
     seconds: float = 1.0, sizes: Sequence[int] = (2_000,), seed: int = 0, num_sets: int = 5
 ) -> list[dict[str, Any]]:
-    """Cost over the best of ten starts of Lloyd; each method runs again until its time is up.
+    """Cost relative to the best of ten Lloyd starts; each method reruns until its time is up.
 
     Points are overlapping clusters in the plane, 20 points per cluster, k = n / 20. The best of a
     method's runs counts; the first takes the likeliest cuts, later ones draw. `error` is the
@@ -62,7 +62,7 @@ def ablate(
 
 
 def _methods() -> dict[tuple[str, bool], Run]:
-    """By division, and whether clusters are exchanged."""
+    """The methods, by division and whether clusters are exchanged."""
     learned, hand_made = shipped("kmeans").split, min_cost("proportional").split
     splits = {"random": RandomSplit(), "hand-made": hand_made, "learned": learned}
     found = {("none", exchange): _without_division(exchange) for exchange in (False, True)}
@@ -73,7 +73,7 @@ def _methods() -> dict[tuple[str, bool], Run]:
 
 
 def _best(run: Run, x: np.ndarray, k: int, seconds: float) -> tuple[float, int]:
-    """The least cost within the time, and in how many runs; the first is finished in any case."""
+    """The lowest cost within the time, and the number of runs; the first run always finishes."""
     start, best, runs = time.process_time(), np.inf, 0
     while runs == 0 or time.process_time() - start < seconds * (1 - 0.5 / runs):
         best = min(best, run(x, k, runs))
@@ -91,7 +91,7 @@ def _divided(network: DiCoNet, *, exchange: bool = True) -> Run:
 
 
 def _without_division(exchange: bool) -> Run:
-    """One start of k-means++, the same exchanges and the same Lloyd."""
+    """One k-means++ start, followed by the same exchanges and the same Lloyd."""
 
     def run(x: np.ndarray, k: int, number: int) -> float:
         labels = KMeans(k, n_init=1, random_state=number).fit(x).labels_.astype(np.int64)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _CHEAP = 1_000_000
-"""n d k up to which ten starts of Lloyd's algorithm are run unasked."""
+"""The largest n d k for which ten starts of Lloyd's algorithm are run unasked."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,9 +28,9 @@ class Clusters(Solution):
     """Points in k clusters, none of them empty: `labels` from 0 to k - 1 and their `centers`.
 
     `value` is the k-means cost, the sum of squared distances to the centres, and `reference` the
-    one that Lloyd's algorithm reaches; both count points by their `weights`. The tree's last
-    partition is what the network said, before anything was exchanged or moved (that took `rounds`
-    of Lloyd's algorithm).
+    cost that Lloyd's algorithm reaches; both weight points by their `weights`. The tree's last
+    partition is the network's, before clusters were exchanged and points moved (which took `rounds`
+    rounds of Lloyd's algorithm).
     """
 
     points: np.ndarray
@@ -45,7 +45,7 @@ class Clusters(Solution):
         return np.bincount(self.labels, minlength=len(self.centers))
 
     def quality(self) -> str:
-        """The number of clusters, and how much of the points' variance lies between them."""
+        """The number of clusters, and the share of the variance that they explain."""
         frame, one = Frame.of(self.points, self.weights), np.zeros(len(self.points), np.int64)
         whole = frame.apart(one, 1)
         apart = frame.apart(self.labels, len(self.centers))
@@ -60,23 +60,23 @@ class Clusters(Solution):
         return self.points.size * len(self.centers) <= _CHEAP
 
     def note(self) -> str | None:
-        """Why k-means++ was not run beside it, where it was not."""
+        """Why k-means++ was not run for comparison, if so."""
         if self._is_cheap:
             return None
-        return "cost of k-means++ left out, for it would take long: ask for .reference"
+        return "cost of k-means++ omitted, since it would take long: use .reference"
 
     @cached_property
     def reference(self) -> float:
-        """The cost of scikit-learn's Lloyd: the best of 10 k-means++ starts, run when asked for."""
+        """The cost of scikit-learn's Lloyd: the best of 10 k-means++ starts, run on demand."""
         from diconet.problems.kmeans.references import best_of_ten
 
-        tell("running k-means++ to compare")
+        tell("running k-means++ for comparison")
         frame = Frame.of(self.points, self.weights)
         labels = best_of_ten(frame.x, len(self.centers), frame.weights)
         return frame.cost(labels, int(labels.max()) + 1)
 
     def record(self) -> dict[str, Any]:
-        """Points, cost beside that of k-means++ where it is cheap to know, clusters and labels."""
+        """Points, cost, that of k-means++ if cheap to compute, clusters and labels."""
         return {
             "points": len(self.points),
             "value": self.value,
@@ -108,7 +108,7 @@ class Clusters(Solution):
         return Stage("", self.labels, marks=planar(self.points, self.centers)[1])
 
     def stages(self, most: int = 6) -> list[Stage]:
-        """The cuts from the root to the leaves, then the clusters in the end."""
+        """The cuts from the root to the leaves, then the final clusters."""
         down = [Stage(name, parts) for name, parts in chosen_levels(self.tree, most)]
         final = relabelled(self.labels, down[-1].parts)
         return [*down, Stage("answer", final, marks=self.answer_stage().marks)]
@@ -117,16 +117,16 @@ class Clusters(Solution):
 def clusters_of(
     frame: Frame, found: Settled, k: int, tree: Sequence[Labels], model: Model
 ) -> Clusters:
-    """The answer that these labels are."""
+    """The answer with these labels."""
     labels = found.labels
-    # rounding must not carry a mean out of its points' range, let alone that of numbers
+    # rounding must not carry a mean out of its points' range, or out of that of doubles
     inside = np.clip(frame.means(labels, k) * frame.reach + frame.mean, -1, 1)
     centers = np.clip(inside * frame.largest, frame.points.min(0), frame.points.max(0))
     cost = frame.cost(labels, k)
     if not np.isfinite(cost):
         raise ValueError(
-            "points must be closer together: the cost of their clusters, squared distances "
-            f"added up, is beyond double precision; got points up to {frame.largest:.3g}."
+            "points must be closer together: the cost of their clusters, in squared distances, "
+            f"exceeds double precision; got points up to {frame.largest:.3g}."
         )
     return Clusters(
         cost, tree, frame.points, labels, centers, frame.given, found.rounds, model=model

@@ -1,4 +1,4 @@
-"""Trees with as many leaves as asked for, from a split that knows nothing of numbers of leaves."""
+"""Trees with a given number of leaves, from a split that has no notion of a budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from diconet.core.tree import Cut, Split
 
 @dataclass(frozen=True)
 class SharedBudget:
-    """Shares the leaves a set is to become (its context) between the two sides of another's cut.
+    """Divides a set's budget of leaves (its context) between the two sides of another split's cut.
 
     In proportion to the items of each side; a side never gets more leaves than it has items, and
     is finished when it has one left. No side is empty.
@@ -38,9 +38,9 @@ class SharedBudget:
 
 
 def without_empty_side(sets: SetBatch, cut: Cut) -> Cut:
-    """The cut with one item moved wherever a side of a set of two or more would be empty.
+    """The cut with one item moved where a side of a set of two or more would be empty.
 
-    It is the item likeliest to be on that side, or the last where the split does not say.
+    It is the item likeliest to be on that side, or the last if the split gives no probabilities.
     """
     second = torch.bincount(sets.owner[cut.side], minlength=len(sets))
     bad = ((second == 0) | (second == sets.sizes)) & (sets.sizes > 1)

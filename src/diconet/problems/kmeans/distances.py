@@ -1,4 +1,4 @@
-"""Distances between points and centres, and what clusters add up to, for loops over points."""
+"""Distances between points and centres, and sums over clusters, for compiled loops."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 from numba import njit
 
 FAR = np.float32(3e38)
-"""Farther than anything: points are of size one."""
+"""Larger than any distance: points are of size one."""
 
 TINY = 1e-30
 
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""For what only loops call: without the way in from Python, it compiles faster."""
+"""For functions called only by compiled loops: without Python wrappers they compile faster."""
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def between(x, i, centres, c):
-    """The squared distance of a point to a centre."""
+    """The squared distance of a point from a centre."""
     far = np.float32(0.0)
     for j in range(x.shape[1]):
         gap = x[i, j] - centres[c, j]
@@ -30,7 +30,7 @@ def between(x, i, centres, c):
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def add(x, i, weight, sums, c):
-    """Adds a point to what a cluster's points sum up to and, last, weigh."""
+    """Adds a point to the sums of a cluster, whose last column is the weight."""
     d = x.shape[1]
     sums[c, d] += weight
     for j in range(d):
@@ -49,9 +49,9 @@ def update_mean(sums, c, means):
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def two_nearest(x, i, centres, mine):
-    """The nearest centre to a point, its squared distance and that of the second.
+    """The nearest centre to a point, its squared distance and that of the second nearest.
 
-    Where two are as near, a point stays with `mine`.
+    If two are equally near, a point stays with `mine`.
     """
     best, least, second = mine, FAR, FAR
     for q in range(-1 if mine >= 0 else 0, len(centres)):

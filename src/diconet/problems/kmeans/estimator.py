@@ -1,4 +1,4 @@
-"""Clustering by a network as a scikit-learn estimator."""
+"""A scikit-learn estimator that clusters by a network."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from diconet.problems.kmeans.solve import Clusters, kmeans
 class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
     """K-means by a network that cuts the points in two, and the parts again.
 
-    Then follow up to `lloyd` rounds of Lloyd's algorithm. Without a `random_state` the likeliest
+    Up to `lloyd` rounds of Lloyd's algorithm follow. Without a `random_state` the likeliest
     cuts are taken, so that equal data give equal clusters. `model` is a shipped name, a weights
     file or a `DiCoNet`.
 
-    Fitted, it has `labels_`, `cluster_centers_`, `inertia_` (the cost), `n_iter_` and
-    `n_features_in_`, as KMeans does, and the `solution_`, whose tree shows how the points were cut.
+    After fitting, it has `labels_`, `cluster_centers_`, `inertia_` (the cost), `n_iter_` and
+    `n_features_in_`, like KMeans, and the `solution_`, whose tree shows how the points were cut.
     """
 
     n_clusters: int
@@ -32,7 +32,7 @@ class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore
     model: str | Path | DiCoNet | None
     random_state: int | np.random.RandomState | None
 
-    @no_type_check  # scikit-learn has constructors take anything and `fit` complain
+    @no_type_check  # scikit-learn lets constructors accept anything and `fit` check it
     def __init__(
         self,
         n_clusters: int = 8,
@@ -47,7 +47,7 @@ class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DiCoKMeans:
-        """Parts the rows of X into `n_clusters`; `sample_weight` says how much each counts."""
+        """Divides the rows of X into `n_clusters`; `sample_weight` holds their weights."""
         X = validate_data(self, X, dtype=np.float64)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         check_count(self.n_clusters, "n_clusters", least=1)
@@ -72,11 +72,11 @@ class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """The cluster of each row, once fitted."""
+        """Fits, and returns the cluster of each row."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the cost of the rows: squared distances to the nearest centres."""
+        """Minus the cost of the rows: the sum of squared distances to the nearest centres."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -94,7 +94,7 @@ class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore
         return np.asarray(pairwise_distances(X, self.cluster_centers_))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """A name for each distance that `transform` gives."""
+        """The names of the distances that `transform` returns."""
         check_is_fitted(self)
         names = [f"dicokmeans{i}" for i in range(len(self.cluster_centers_))]
         return np.array(names, dtype=object)

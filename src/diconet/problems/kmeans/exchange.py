@@ -1,4 +1,4 @@
-"""The merge of k-means: what two halves know of their clusters, put right where they meet."""
+"""The merge of k-means: joins the clusters of two halves and repairs them across the cut."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ from diconet.problems.kmeans.threads import in_parts
 
 _COSTS_PER_NUMBER = 100
 _KICKS, _MORE, _MOST_KICKS = 2, 25, 10
-"""How often clusters are exchanged at the root come what may: at least and, where they pay, once
-more for so many clusters of so many points; at most."""
+"""Kicks (unconditional exchanges) at the root: the minimum; while they pay, one more per this many
+clusters, or points per cluster if fewer; the maximum."""
 
 _PAID = 2e-4
-"""The share of the cost that a kick should save."""
+"""The share of the cost that a kick must save to pay."""
 
 _AT_LEAST = 32_768
-"""Points that are looked at however few the clusters: fewer mistake the better of near equals."""
+"""The minimum number of points used, however few the clusters: fewer confuse near equals."""
 
 _KICKED = 6
-"""One cluster in this many is exchanged, and one more; half as many after a kick in vain."""
+"""A kick exchanges one cluster in this many, plus one; half as many after a kick in vain."""
 
 _LONGER = 5
-"""After a search, points move in at most this many times the rounds before it."""
+"""After a search, points move for at most this many times the rounds before it."""
 
 _KICKED_TRIES = 4
 """After a kick, a search has one in this many of its tries."""
 
 _NEAR = 7, 16
-"""A point may move to so many near clusters and half the dimension; and the most."""
+"""The near clusters a point may move to: this many plus half the dimension; the maximum."""
 
 _LEVELS_APART = 3
-"""Halves are put right at every third level; in between, their clusters are handed on."""
+"""Halves are repaired at every third level; in between, their clusters are passed on."""
 
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
     """The clusters of every node of a level.
 
-    `labels` numbers them within their node, for the points in the `sample` (all where None), and
-    `counts` says how many a node has.
+    `labels` numbers them within their node, for the points in the `sample` (None for all), and
+    `counts` is the number of clusters per node.
     """
 
     roots: SetBatch
@@ -68,7 +68,7 @@ class Clustering:
 
     @property
     def solution(self) -> Clustering:
-        """At the root: clusters in the place of the tree's leaves."""
+        """At the root: this clustering, in place of the tree's leaves."""
         return self
 
     def centres(self) -> list[Float[Tensor, "clusters features"]]:
@@ -90,7 +90,7 @@ class Clustering:
 
     @cached_property
     def leaves(self) -> Int[Tensor, "items"]:
-        """At the root: the cluster of every point, for those outside the sample the nearest."""
+        """At the root: the cluster of every point; outside the sample, the nearest."""
         if self.sample is None:
             return self.labels
         parts = []
@@ -102,16 +102,17 @@ class Clustering:
 
 
 class ExchangeMerge(nn.Module):
-    """Joins the clusters of two halves, and repairs what cutting them apart has cost.
+    """Joins the clusters of two halves, and repairs the damage of the cut.
 
-    A cut goes through clusters, and it fixes how many lie on either side: both only show where the
-    halves meet. First points move to where they cost less around theirs (`rounds` times). Then
-    clusters that are cheap to lose are given up for cutting others in two, where that pays. Most
-    such exchanges do not, and trying one costs what its surroundings do; so the best are tried
-    first, and the search stops where none should pay, or after `tries` per cluster.
+    A cut goes through clusters, and it fixes how many lie on either side; both can be repaired only
+    where the halves are joined. First points move to nearby clusters where they cost less (`rounds`
+    times). Then clusters that are cheap to lose are removed so that others can be cut in two, if
+    that pays. Most such exchanges do not pay, and trying one costs as much as the points around it;
+    so the most promising are tried first, and the search stops when none should pay, or after
+    `tries` per cluster.
 
-    Of a set of more than 32,768 points that has more than `sample` per cluster, only so many are
-    looked at as that makes.
+    Of a set of more than 32,768 points with more than `sample` per cluster, only `sample` per
+    cluster, but at least 32,768, are used.
     """
 
     def __init__(self, rounds: int = 2, tries: float = 4.0, sample: int = 256) -> None:
@@ -130,7 +131,7 @@ class ExchangeMerge(nn.Module):
     def joined(
         self, level: Level, below: Clustering | None, weights: Float[Tensor, "items"] | None
     ) -> Clustering:
-        """The clusters of a level's nodes, of points that may have weights."""
+        """The clusters of a level's nodes, for points that may have weights."""
         if below is None:
             below = self._bottom(level, weights)
         counts = torch.ones_like(level.sets.sizes)
@@ -159,7 +160,7 @@ class ExchangeMerge(nn.Module):
         return replace(below, labels=labels, counts=counts, sample=sample)
 
     def _bottom(self, level: Level, weights: Float[Tensor, "items"] | None) -> Clustering:
-        """Before anything is joined; and the points that will be looked at, evenly spaced."""
+        """The state before anything is joined, with an evenly spaced sample of the points."""
         roots = level.roots
         if weights is None:
             weights = torch.ones(roots.num_items, device=roots.items.device)
@@ -199,9 +200,9 @@ def exchanged(
     *,
     kicks: bool = False,
 ) -> Int[Tensor, "items"]:
-    """Better labels for points in `counts` clusters per set.
+    """Improved labels for points in `counts` clusters per set.
 
-    A kick exchanges a few clusters come what may, and what follows is kept where it costs less.
+    A kick exchanges a few clusters unconditionally; the result is kept if it costs less.
     """
     better = to_host(labels).copy()
     x, w = as_array(points), to_host(weights.float())
@@ -252,12 +253,12 @@ def _searched(
 
 
 def _explained(sums: np.ndarray) -> float:
-    """What clusters take off their points' sum of squares."""
+    """The part of the points' sum of squares that clusters explain."""
     return float((np.square(sums[:, :-1]).sum(1) / np.maximum(sums[:, -1], TINY)).sum())
 
 
 def kicked(known: tuple[np.ndarray, ...], number: int) -> np.ndarray:
-    """Labels with the clusters that seem least needed given up for the halves of others."""
+    """Labels with the clusters that seem least needed removed, and others cut in halves."""
     at, near, seen = known[0], known[4], known[6]
     labels, loss, gain = at[LABEL].copy(), seen[LOSS], seen[GAIN]
     given_up, cut = np.argsort(loss)[:number], np.argsort(-gain)[:number]
@@ -271,7 +272,7 @@ def kicked(known: tuple[np.ndarray, ...], number: int) -> np.ndarray:
 
 
 def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """Room for what the loops know of a node's points and clusters."""
+    """Work arrays for what the loops store about a node's points and clusters."""
     (n, d), m = x.shape, min(_NEAR[0] + x.shape[1] // 2, _NEAR[1], k - 1)
     at = np.empty((3, n), np.int64)
     at[LABEL] = labels
@@ -282,7 +283,7 @@ def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ..
 
 
 def as_array(points: Float[Tensor, "items features"]) -> np.ndarray:
-    """Points for the loops, which take single and double precision."""
+    """Points for the compiled loops, which take single and double precision."""
     return np.ascontiguousarray(to_host(points))
 
 

@@ -1,14 +1,13 @@
-"""The loops of the exchange merge: a node's points by cluster, and what is seen of each cluster.
+"""The compiled loops of the exchange merge: points by cluster, and measures of each cluster.
 
-Of each point, `at` says the cluster it is in (`LABEL`), the one where it would rather be (`WISH`)
-and on which side of its cluster's best cut it is (`HALF`); its row `ORDER` lists the points by
-cluster, those of cluster c from `start[c]` to `start[c + 1]`. Of each cluster, `sums` has what its
-points add up to and, last, what they weigh; `means` and `near` its mean and the clusters nearest to
-it, `gap` how far those are, and `seen` what it costs, what cutting it seems to gain and what giving
-it up seems to lose.
+For each point, `at` holds its cluster (`LABEL`), the cluster it would prefer (`WISH`) and its
+side of its cluster's best cut (`HALF`); its row `ORDER` lists the points by cluster, those of
+cluster c from `start[c]` to `start[c + 1]`. For each cluster, `sums` holds the sum of its points
+and, last, their weight; `means` its mean, `near` the nearest clusters and `gap` their distances;
+and `seen` its cost, the estimated gain of cutting it and the estimated loss of removing it.
 
-Few arguments and a flat hierarchy of calls keep the first call short: numba compiles whatever a
-function calls along with it.
+Few arguments and a flat call hierarchy keep the first call short: numba compiles everything that
+a function calls along with it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LABEL, HALF, ORDER = 0, 1, 2
 GAIN, LOSS, COST, SCORES = 0, 1, 2, 3
 
 ROUNDING = 1e-5
-"""A point moves where it then costs less, by more than this share."""
+"""A point moves only if that lowers its cost by more than this share."""
 
 _POWER_STEPS, _HALVINGS = 3, 3
 
@@ -32,7 +31,7 @@ _POWER_STEPS, _HALVINGS = 3, 3
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def sort_points(at, start):
-    """The points by cluster, in their order within it."""
+    """Sorts the points by cluster, keeping their order within it."""
     n, k = at.shape[1], len(start) - 1
     for c in range(k + 1):
         start[c] = 0
@@ -51,7 +50,7 @@ def sort_points(at, start):
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def add_up(x, w, at, sums, means):
-    """What the points of each cluster add up to, and their mean."""
+    """Computes the sums and mean of the points of each cluster."""
     k = len(means)
     for c in range(k):
         for j in range(sums.shape[1]):
@@ -65,7 +64,7 @@ def add_up(x, w, at, sums, means):
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def move(x, i, weight, sums, means, old, new):
-    """Moves a point to another cluster, from none where that is -1; the means follow."""
+    """Moves a point to another cluster (from none if `old` is -1) and updates the means."""
     if old >= 0:
         add(x, i, -weight, sums, old)
         update_mean(sums, old, means)
@@ -76,7 +75,7 @@ def move(x, i, weight, sums, means, old, new):
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def explained(sums, c):
-    """What a cluster takes off its points' sum of squares."""
+    """The part of its points' sum of squares that a cluster explains."""
     total, d = 0.0, sums.shape[1] - 1
     for j in range(d):
         total += sums[c, j] * sums[c, j]
@@ -88,8 +87,8 @@ def explained(sums, c):
 def settle(x, w, at, start, sums, means, near):
     """Moves points, one after the other, to the cluster near theirs where they cost least.
 
-    Means follow at once, so no move costs more (Hartigan's rule). A cluster keeps its last point.
-    How many have moved.
+    Means are updated at once, so no move raises the cost (Hartigan's rule). A cluster keeps its
+    last point. Returns how many moved.
     """
     (k, d), moved = means.shape, 0
     for c in range(k):
@@ -119,9 +118,9 @@ def settle(x, w, at, start, sums, means, near):
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def look(x, w, at, start, means, near, seen, c):
-    """What cluster c costs, and what giving it up would lose.
+    """Computes the cost of cluster c, and the loss of removing it.
 
-    Given up, each of its points goes to the nearest cluster of its region.
+    When it is removed, each of its points goes to the nearest cluster of its region.
     """
     cost, loss = 0.0, 0.0
     for p in range(start[c], start[c + 1]):
@@ -141,9 +140,9 @@ def look(x, w, at, start, means, near, seen, c):
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def cut_in_two(x, w, at, start, sums, seen, c):
-    """What cutting a cluster in two saves: along its leading axis, then between the halves' means.
+    """Computes what cutting a cluster in two saves: along its leading axis, then between the means.
 
-    The axis comes by powers, from the coordinate of most variance.
+    The axis is found by power iteration, from the coordinate of most variance.
     """
     d, low, high = x.shape[1], start[c], start[c + 1]
     y, way, line = np.empty((high - low, d), np.float32), np.zeros(d, np.float32), np.zeros(d)
@@ -176,7 +175,7 @@ def cut_in_two(x, w, at, start, sums, seen, c):
             size += line[j] * line[j]
         if size < TINY:
             break
-        # halves have means line / weight and -line / rest: what lies midway, along the line
+        # halves have means line / weight and -line / rest: the midpoint, along the line
         rest = abs(mass - weight) + TINY
         if not power:
             middle = np.float32(0.5 * np.sqrt(size) * (1 / (abs(weight) + TINY) - 1 / rest))

@@ -1,4 +1,4 @@
-"""The search for exchanges in a node: which clusters to give up, which to cut, and when to stop."""
+"""The search for exchanges in a node: which clusters to remove, which to cut, when to stop."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from diconet.problems.kmeans.exchange_kernels import (
 
 _ROUNDS = 3
 _REGION = 8
-"""Clusters near a cluster that are in its region: what trying to exchange it may change."""
+"""The number of near clusters in a cluster's region, which trying an exchange may change."""
 
 _FEW = 1e-3
-"""Rounds end where no more than this share of the points move."""
+"""Rounds end when at most this share of the points move."""
 
 _CUT, _GIVEN_UP = 1.49, 0.55
-"""What exchanges realise over what is seen of their two sides, on the whole: points move on."""
+"""Average ratio of the realised to the estimated gain of a cut and loss of a removal."""
 
 _SLACK = 0.6
-"""An exchange is tried though it should gain no more than this share of what it loses.
+"""An exchange is tried if its expected gain is at least this share of its expected loss.
 
-What it gives is known for its two sides apart, and together they may give more.
+The two are estimated separately, and together they may give more.
 """
 
 _ENOUGH = 1e-6
@@ -49,15 +49,16 @@ _ENOUGH = 1e-6
 @njit(cache=True, nogil=True, error_model="numpy", **INNER)
 @typing.no_type_check
 def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
-    """How much more clusters explain if `a` is given up and `b` cut (-1 for neither).
+    """How much more clusters explain if `a` is removed and `b` cut (-1 for neither).
 
-    Their regions' points move to where they cost least, a few times each. Where that explains more
-    than `least`, the exchange is made: cluster `a` is then one half of `b`. One that empties a
-    cluster counts as none. `ids` gets the clusters touched; how many is the second answer.
+    The points of their regions move to where they cost least, a few times each. If that explains
+    more than `least`, the exchange is made: cluster `a` is then one half of `b`. An exchange that
+    empties a cluster is not made. `ids` receives the clusters touched; their number is the second
+    result.
     """
     d, m = means.shape[1], min(near.shape[1], _REGION)
     r = 0
-    for q in range(-1, m):  # the two themselves first, then what is near either
+    for q in range(-1, m):  # the two themselves first, then the clusters near either
         for one in range(2):
             c = a if one else b
             if c >= 0:
@@ -132,9 +133,9 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
 def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, tries):
     """Settles a node's points, then exchanges clusters for as long as that should pay.
 
-    What cutting a cluster gains and giving one up loses is estimated from what is seen of it. The
-    most promising exchange is tried. Where it fails, what giving up alone loses is tried as well,
-    so that both sides are known better. How many were tried and how many made is the answer.
+    The gain of cutting a cluster and the loss of removing one are estimated from its points. The
+    most promising exchange is tried. If it fails, removal alone is tried as well, so that both
+    sides are known better. Returns how many exchanges were tried and how many made.
     """
     n, k = x.shape[0], len(means)
     ids, mark, known, scores = spare[0], spare[1], spare[2], seen[SCORES:]
@@ -166,7 +167,7 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
             scores[LOSS, c] = _GIVEN_UP * seen[LOSS, c]
         touched = 0
         while touched == 0 and tried < tries:
-            b = np.int64(0)  # plain zeros would have numba compile what follows for them, too
+            b = np.int64(0)  # with a plain zero, numba would compile what follows twice
             for c in range(k):
                 if scores[GAIN, c] > scores[GAIN, b]:
                     b = c
@@ -182,7 +183,7 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
                 gained, r = try_exchange(
                     x, w, at, start, sums, means, near, a, one, least, ids, mark
                 )
-                if one < 0:  # giving up alone
+                if one < 0:  # removal alone
                     tried += 1
                     known[a] = 1
                     scores[LOSS, a] = -gained
@@ -191,7 +192,7 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
                     touched = r
                     break
                 elif known[a]:
-                    scores[GAIN, b] = 0.0  # with any other it would be worse
+                    scores[GAIN, b] = 0.0  # with any other cluster it would be worse
                     break
                 one, found, least = nobody, gained, np.inf
         if touched == 0:

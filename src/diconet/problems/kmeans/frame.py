@@ -1,4 +1,4 @@
-"""Points around zero and of size one, and what their clusters cost in the units of their own."""
+"""Points normalised to centre zero and size one, and cluster costs in their own units."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from diconet.plot.stages import Labels
 
 _FINE = 1e-5
-"""Points typically closer than this, where the farthest is at one, need double precision."""
+"""Points typically closer than this, with the farthest at one, need double precision."""
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 _NEIGHBOURHOOD, _COLUMNS = 128, 16
-"""How many points, and how many of their columns, say how close points lie."""
+"""The number of points, and of their columns, used to estimate how close points lie."""
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Points around zero and of size one: `points = (x * reach + mean) * largest`.
+    """Points normalised to centre zero and size one: `points = (x * reach + mean) * largest`.
 
-    In this order nothing overflows, however far out the points lie. `weights` have a mean of one;
-    `given` are as the user has them.
+    In this order nothing overflows, however large the coordinates. `weights` have a mean of one;
+    `given` are the user's.
     """
 
     points: np.ndarray
@@ -41,12 +41,12 @@ class Frame:
         small -= mean
         reach = float(np.abs(small).max(initial=0.0)) or 1.0
         small /= reach
-        weights = given / given.max()  # the sum of the largest numbers there are is infinite
+        weights = given / given.max()  # a sum of the largest doubles would be infinite
         return cls(points, given, weights / weights.mean(), small, mean, reach, largest)
 
     @property
     def is_fine(self) -> bool:
-        """Whether points lie so close that single precision would blur them."""
+        """Whether points lie so close that single precision would not separate them."""
         some = self.x[:: max(1, len(self.x) // _NEIGHBOURHOOD)][:_NEIGHBOURHOOD]
         far = np.square(some[:, None, :_COLUMNS] - some[None, :, :_COLUMNS]).sum(2)
         far[far == 0] = np.inf
@@ -62,13 +62,13 @@ class Frame:
             return float(np.square(root * np.sqrt(heaviest)))
 
     def apart(self, labels: Labels, k: int) -> float:
-        """The same of the points around zero."""
+        """The same cost for the normalised points."""
         gaps = self.x - self.means(labels, k)[labels]
-        gaps[np.abs(gaps) < _ROUNDING] = 0  # so that equal points cost nothing, however far out
+        gaps[np.abs(gaps) < _ROUNDING] = 0  # so that equal points cost nothing, at any magnitude
         return float(np.einsum("ij,ij,i->", gaps, gaps, self.weights))
 
     def means(self, labels: Labels, k: int) -> np.ndarray:
-        """The means of clusters; of points that count nothing, as if they did."""
+        """The means of clusters; unweighted if all weights of a cluster are zero."""
         weights = self.weights
         mass = np.bincount(labels, weights, minlength=k)
         if (mass == 0).any():

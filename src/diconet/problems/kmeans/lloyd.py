@@ -1,7 +1,7 @@
 """Lloyd's algorithm with bounds (Hamerly, 2010): most points need no distance in most rounds.
 
-Points are taken in blocks of a fixed size, and what the blocks find is added up in their order, so
-the answer is the same however many threads share the work.
+Points are processed in blocks of fixed size whose results are added in order, so
+the answer does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from diconet.problems.kmeans.threads import in_parts
 
 _BLOCK = 32_768
 _ROUNDING = 1e-6
-"""Bounds are kept in single precision, relative to the size of the points."""
+"""Rounding error of the single-precision bounds, relative to the size of the points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """Labels, none of them unused, and after how many rounds of Lloyd's algorithm."""
+    """Labels, none of them unused, and the number of rounds of Lloyd's algorithm."""
 
     labels: np.ndarray
     rounds: int
@@ -37,11 +37,11 @@ def lloyd(
     tolerance: float = 1e-4,
     labels: np.ndarray | None = None,
 ) -> Settled:
-    """Each point to its nearest centre, then at most `rounds` rounds of means and nearest centres.
+    """Assigns each point to its nearest centre, then makes at most `rounds` rounds of Lloyd.
 
-    It stops when no point moves, or when the centres' moves, squared and added up, are below
-    `tolerance` times the mean variance of the points' columns, as in scikit-learn. Where two
-    centres are as near, a point stays with its label.
+    It stops when no point moves, or when the sum of the centres' squared moves is below
+    `tolerance` times the mean variance of the points' columns, as in scikit-learn. If two
+    centres are equally near, a point keeps its label.
     """
     n, k = len(x), len(centres)
     state = _State(
@@ -67,9 +67,9 @@ def lloyd(
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """Labels, bounds on the distances to the nearest two centres, and what clusters add up to.
+    """Labels, bounds on the distances to the two nearest centres, and sums over clusters.
 
-    The last column of `sums` is what they weigh.
+    The last column of `sums` is the weight.
     """
 
     labels: np.ndarray
@@ -86,7 +86,7 @@ def _visit(
     state: _State,
     first: bool,
 ) -> int:
-    """Moves all points to their nearest means, given how far those moved; how many did."""
+    """Moves all points to their nearest means, given how far those moved; returns how many did."""
     n, k = len(x), len(means)
     near, gap = np.empty((k, 1), np.int64), np.empty((k, 1), np.float32)
     find_near(means, np.arange(k), k, near, gap)
@@ -108,10 +108,10 @@ def _visit(
 @njit(cache=True, nogil=True, error_model="numpy")
 @typing.no_type_check
 def visit_block(x, w, low, high, centres, moved, apart, first, labels, upper, lower, sums):
-    """Each point of a block to its nearest centre, where its bounds allow a change.
+    """Moves each point of a block to its nearest centre, unless its bounds exclude a change.
 
-    `moved` is how far each centre went, `apart` half the way from each to its nearest; `first`
-    looks at all points. `sums` gets what the changes add; their number is the answer.
+    `moved` is how far each centre moved, `apart` half the distance from each to its nearest;
+    `first` checks all points. The changes are added to `sums`; returns their number.
     """
     k = len(centres)
     most, second, which = 0.0, 0.0, -1
@@ -145,7 +145,7 @@ def visit_block(x, w, low, high, centres, moved, apart, first, labels, upper, lo
 
 
 def _fill_empty(x: np.ndarray, weights: np.ndarray, state: _State) -> None:
-    """Gives every cluster without points the one that is farthest from its centre."""
+    """Gives every empty cluster the point that is farthest from its centre."""
     labels, sums = state.labels, state.sums
     counts = np.bincount(labels, minlength=len(sums))
     if counts.min() > 0:

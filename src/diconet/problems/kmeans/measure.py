@@ -1,4 +1,4 @@
-"""How good clusters are, and what they are compared with."""
+"""The quality of clusters, and what they are compared with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from diconet.problems.solution import Partitions
 
 
 def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
-    """Mean cost over that of scikit-learn's Lloyd, the best of ten starts."""
+    """Mean cost divided by that of scikit-learn's Lloyd, the best of ten starts."""
     cost = np.mean([solution.value for solution in solutions])
     bar = np.mean([solution.reference for solution in solutions])
     return {"cost / Lloyd": float(cost / bar)}
@@ -46,7 +46,7 @@ def show(rng: np.random.Generator, scale: float) -> Show:
 
 
 def undivided(points: np.ndarray, k: int, *, search: bool) -> Clusters:
-    """One start of k-means++; with search, Lloyd's rounds after it."""
+    """One k-means++ start; with `search`, followed by Lloyd's rounds."""
     frame = kmeans(points, k, exchange=False, lloyd=0)  # checks points and k
     assert isinstance(frame, Clusters)
     centres, _ = kmeans_plusplus(frame.points, k, random_state=0)

@@ -1,4 +1,4 @@
-"""All that is known of k-means, in one object."""
+"""The problem object of k-means."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _POINTS_EACH = 20
 
 
 class KMeansProblem(Problem):
-    """Points parted into k clusters, each close to its own mean."""
+    """Points divided into k clusters, each close to its own mean."""
 
     options = (
         Option("k", "the number of clusters", count),
         Option("centers", "write the centres to a file", Path, writes=True),
-        Option("cifar", "where CIFAR-10 is", existing, commands=("reproduce",)),
+        Option("cifar", "folder of CIFAR-10", existing, commands=("reproduce",)),
     )
     sizes = (80, 160, 320)
     has_table = True

@@ -37,19 +37,19 @@ __all__ = ["Settings", "reproduce", "train_all", "train_model"]
 Network = Literal["sweep", "graph", "softmax"]
 
 LOSSES: dict[str, Loss] = {"sweep": node_loss, "graph": tree_loss, "softmax": label_loss}
-"""What fits each network."""
+"""The loss of each kind of network."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A network for k-means, the points it learns from, and how.
+    """A network for k-means, its training data and its training.
 
-    "graph" is the paper's: a coin per point, REINFORCE over whole trees. "softmax" is the paper's
-    non-recursive baseline. "sweep" is ours: one cut per node, credit node by node.
+    "graph" is the paper's: a coin flip per point, REINFORCE over whole trees. "softmax" is the
+    paper's non-recursive baseline. "sweep" is ours: one cut per node, credit node by node.
 
-    Each batch is of one of the kinds of `data` and one of the numbers of `clusters`, with
+    Each batch has one of the kinds of `data` and one of the numbers of `clusters`, with
     `points_each` points per cluster. Without `clusters`, k follows from a set's size, which
-    `train` bounds (for patches, k is any of 2 to 16). A sweep has a second stage, which begins
+    `train` bounds (for patches, k is any of 2 to 16). A sweep has a second stage, which starts
     with `cost_weight` as its preference for cheap cuts.
     """
 
@@ -77,12 +77,12 @@ class Settings:
 
     @property
     def total_steps(self) -> int:
-        """The steps of all stages that the network goes through."""
+        """The total number of steps of all stages of the network."""
         later = (self.second,) if self.network == "sweep" else ()
         return sum(stage.steps for stage in (self.train, *later))
 
     def build(self) -> DiCoNet:
-        """The network, its weights drawn from the run's seed."""
+        """The network, with weights initialised from the run's seed."""
         torch.manual_seed(self.train.seed)
         if self.network == "sweep":
             return DiCoNet(SweepSplit(self.width), growth=Growth())
@@ -91,11 +91,11 @@ class Settings:
         assert self.clusters is not None
         if self.network == "softmax":
             return DiCoNet(SoftmaxLabels(features, max(self.clusters), *shape), depth=1)
-        # as many cuts deep as there are clusters to halve
+        # deep enough to halve the number of clusters down to one
         return DiCoNet(GraphSplit(features, *shape), growth=Growth(halve_to=self.points_each))
 
     def task(self) -> OneOf:
-        """What to learn: points of every kind asked for, in every number of clusters."""
+        """The task: points of every kind in `data`, in every number of clusters."""
         tasks = []
         for name in self.data:
             points = points_of(name, self.cifar, "train")
@@ -134,17 +134,17 @@ def train_model(
 def train_all(
     runs: Path, *, quiet: bool = False, cifar: str | Path | None = None
 ) -> Callable[[str], DiCoNet]:
-    """Trains every network of the table anew, one folder of `runs` each.
+    """Retrains every network of the table, each in a folder of `runs`.
 
-    Gives what finds them by the names of their weights. Where nobody says where CIFAR-10 is, the
-    networks for its patches are the shipped ones.
+    Returns a function that finds them by name. Without a folder of CIFAR-10, the networks for its
+    patches are the shipped ones.
     """
     kinds: list[Data] = ["gaussian2", "gaussian10"]
     images = cifar_folder(cifar)
     if images is not None:
         kinds.append("cifar")
         for phase in ("train", "test"):
-            points_of("cifar", images, phase)  # a wrong folder should not cost hours first
+            points_of("cifar", images, phase)  # report a wrong folder before hours of training
     presets = PROBLEM.folder("presets")
     folders = {PROBLEM.name: runs / "kmeans_default"}
     train_model(read_settings(Settings, presets, "default", []), folders[PROBLEM.name], quiet)

@@ -1,6 +1,6 @@
-"""What clusterings are compared with: Lloyd's algorithm in several forms, and rules and networks.
+"""References for clusterings: Lloyd's algorithm in several forms, and unlearned splits.
 
-Each takes packed sets with the number of clusters as context and gives a label per item.
+Each takes packed sets with the number of clusters as context and returns a label per item.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from diconet.nets.sweep_candidates import Candidates
 
 
 def lloyd(sets: SetBatch, *, restarts: int = 10, iterations: int = 300) -> Int[Tensor, "items"]:
-    """scikit-learn's Lloyd with k-means++ starts, the best of `restarts`."""
+    """The best of `restarts` k-means++ starts of scikit-learn's Lloyd."""
 
     def fit(x: np.ndarray, k: int) -> np.ndarray:
         model = KMeans(k, n_init=restarts, max_iter=iterations, random_state=0)
@@ -37,7 +37,7 @@ def lloyd(sets: SetBatch, *, restarts: int = 10, iterations: int = 300) -> Int[T
 
 
 def best_of_ten(points: np.ndarray, k: int, weights: np.ndarray) -> np.ndarray:
-    """The labels of scikit-learn's Lloyd for points with weights, the best of ten starts."""
+    """The labels of scikit-learn's Lloyd for weighted points, the best of ten starts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = KMeans(k, n_init=10, random_state=0).fit(points, sample_weight=weights)
@@ -45,7 +45,7 @@ def best_of_ten(points: np.ndarray, k: int, weights: np.ndarray) -> np.ndarray:
 
 
 def bisecting(sets: SetBatch) -> Int[Tensor, "items"]:
-    """scikit-learn's BisectingKMeans: two-means on the costliest cluster, time after time."""
+    """scikit-learn's BisectingKMeans: repeated two-means on the costliest cluster."""
 
     def fit(x: np.ndarray, k: int) -> np.ndarray:
         return np.asarray(BisectingKMeans(k, random_state=0).fit(x).labels_)
@@ -67,7 +67,7 @@ def two_means(
     starts: int = 10,
     rounds: int = 20,
 ) -> Cut:
-    """A split by Lloyd's algorithm: the cheapest of some k-means++ starts, of all sets at once."""
+    """A split by Lloyd's algorithm: the cheapest of several k-means++ starts, batched over sets."""
     seeds = torch.zeros_like(sets.sizes) if seeds is None else seeds
     copies, num = sets.repeat(starts), len(sets) * starts
     own = mix(
@@ -94,7 +94,7 @@ def two_means(
 
 
 def renumbered(sets: SetBatch, labels: Int[Tensor, "items"]) -> Int[Tensor, "items"]:
-    """Labels without gaps, so that none of a set's clusters is empty."""
+    """Labels without gaps, so that no cluster of a set is empty."""
     width = int(labels.max()) + 1
     used, dense = torch.unique(sets.owner * width + labels, return_inverse=True)
     first = torch.searchsorted(used, torch.arange(len(sets), device=used.device) * width)
@@ -111,16 +111,16 @@ def _each(sets: SetBatch, fit: Callable[[np.ndarray, int], np.ndarray]) -> Int[T
 
 
 class MinCostSplit(SweepSplit):
-    """The cut that lowers the squared distances most, among the same candidates: learns nothing."""
+    """The candidate cut that lowers the squared distances most; nothing is learned."""
 
     def logits(
         self, candidates: Candidates, rows: Int[Tensor, "rows"] | slice = slice(None)
     ) -> Float[Tensor, "rows"]:
-        """The less a cut costs, the better."""
+        """The logits of candidates: the cheaper, the higher."""
         return -candidates.cost[rows].sum(1)
 
 
 def min_cost(share: str = "halved") -> DiCoNet:
-    """A network-shaped control: the cheapest cut at every node of the same tree."""
+    """A control in the form of a network: the cheapest cut at every node of the same tree."""
     split = MinCostSplit(width=2, share="halved" if share == "halved" else "proportional")
     return DiCoNet(split, growth=Growth())

@@ -1,4 +1,4 @@
-"""Clusters of a user's own points."""
+"""Clusters of a user's points."""
 
 from __future__ import annotations
 
@@ -74,22 +74,22 @@ def kmeans(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Clusters | list[Clusters]:
-    """Parts points into k clusters, so that they lie close to the mean of their own.
+    """Divides points into k clusters, each close to its mean.
 
     A network cuts the points in two, and the parts again, until there are k. On the way back up,
-    clusters are put right where two halves meet (`ExchangeMerge`).
+    clusters are repaired where two halves are merged (`ExchangeMerge`).
 
     Args:
         points: An (n, d) array, list, tensor or DataFrame; or a list of these, solved as one batch.
         k: The number of clusters; for a list of point sets, one number or one each.
-        lloyd: The most rounds of Lloyd's algorithm in the end.
-        exchange: Whether clusters are put right on the way up; with False and `lloyd=0`, the
-            answer is the leaves of the tree as they are.
-        sample_weight: How much each point counts; for a list of point sets, one array each.
-        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
-            default one if None.
+        lloyd: The maximum number of final rounds of Lloyd's algorithm.
+        exchange: Whether clusters are repaired on the way up; with False and `lloyd=0`, the
+            answer is the leaves of the tree.
+        sample_weight: The weights of the points; for a list of point sets, one array each.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; None for
+            the default.
         seed: Draws the network's cuts at random; None takes the likeliest.
-        device: Where the network works, such as "cuda".
+        device: Where to run the network, such as "cuda".
 
     Returns:
         The clusters, or a list of them for a list of point sets.
@@ -129,23 +129,23 @@ def kmeans(
 def clusters_tree(
     network: DiCoNet, sets: SetBatch, seeds: torch.Tensor | None = None
 ) -> PartitionTree:
-    """A tree with as many leaves as each set's context says.
+    """A tree with the number of leaves given by each set's context.
 
-    Where the split does not share them out between its two sides, the number of points does.
+    If the split does not divide them between its two sides, they follow the numbers of points.
     """
     split = budgeted_split(network, fine=sets.items.dtype == torch.float64)
     return grow(split, sets, Growth(), seeds, closed=sets.context[:, 0] <= 1)
 
 
 def budgeted_split(network: DiCoNet, *, fine: bool = False) -> Split:
-    """The network's split, which shares out the leaves that a set is to become."""
+    """The network's split, wrapped if needed to divide a set's budget of leaves."""
     split: Split = _AtItsOwnScale(network.split) if fine else network.split
     return split if isinstance(network.split, SweepSplit) else SharedBudget(split)
 
 
 @dataclass(frozen=True)
 class _AtItsOwnScale:
-    """Shows a split every node around zero and of size one, where single precision serves."""
+    """Applies a split to nodes normalised to centre zero and size one, for single precision."""
 
     split: Split
 
@@ -157,7 +157,7 @@ class _AtItsOwnScale:
 
 
 def merge_of(network: DiCoNet) -> ExchangeMerge:
-    """The network's merge; one that has learned nothing where it has none."""
+    """The network's merge, or a default one if it has none."""
     return network.merge if isinstance(network.merge, ExchangeMerge) else ExchangeMerge()
 
 
@@ -189,7 +189,7 @@ def _settled(
 
 
 def _weights(given: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """How much each point counts: one where nobody said."""
+    """The weight of each point, one if not given."""
     if given is None:
         given = [None] * len(arrays)
     if len(given) != len(arrays):
@@ -223,7 +223,7 @@ def _counts(k: Any, arrays: list[np.ndarray]) -> list[int]:
 
 
 def _check_columns(arrays: list[np.ndarray], network: DiCoNet) -> None:
-    """Refuses arrays of different widths, or of another than the network was made for."""
+    """Rejects arrays of different widths, or of a width that the network was not made for."""
     wide = arrays[0].shape[1]
     made_for = ""
     if isinstance(network.split, GraphSplit):

@@ -36,7 +36,7 @@ CIFAR_VARIABLE = "DICONET_CIFAR10"
 """An environment variable that may name the folder of CIFAR-10."""
 
 GRAPH, BASELINE = "kmeans_graph_", "kmeans_softmax_"
-"""The names of the paper's networks begin so; the kind of points follows."""
+"""Name prefixes of the paper's networks; the kind of points follows."""
 
 PAPER: dict[str, tuple[float, ...]] = {
     "Baseline / Lloyd": (1.8, 3.1, 3.5, 1.14, 5.7, 12.5, 1.02, 1.07, 1.41),
@@ -47,10 +47,10 @@ PAPER: dict[str, tuple[float, ...]] = {
 """The paper's table, for k = 4, 8, 16 of each of the three kinds of points."""
 
 PAPER_LAYERS = 20
-"""A row whose network has another number of layers says so in its name."""
+"""A row whose network has a different number of layers says so in its name."""
 
 EXCHANGE = " with exchange"
-"""What a row is called whose tree is folded by `ExchangeMerge`."""
+"""Suffix of a row whose tree is folded by `ExchangeMerge`."""
 
 _OURS = "Sweep"
 _POINTS_EACH = 20
@@ -59,7 +59,7 @@ _CHUNK_ITEMS = 2_000
 
 
 def points_of(name: Data, cifar: str | Path | None, phase: Literal["train", "test"]) -> Points:
-    """The source of points that goes by a name."""
+    """The source of points with this name."""
     if name == "cifar":
         folder = cifar_folder(cifar)
         if folder is None:
@@ -77,19 +77,19 @@ def points_of(name: Data, cifar: str | Path | None, phase: Literal["train", "tes
 
 
 def cifar_folder(given: str | Path | None) -> str | None:
-    """The folder of CIFAR-10: as given, or as the environment says."""
+    """The folder of CIFAR-10: as given, or from the environment."""
     return str(given) if given is not None else os.environ.get(CIFAR_VARIABLE)
 
 
 Labels = Callable[[SetBatch], Tensor]
-"""A way to cluster: packed sets with k as context, to a label per item."""
+"""A clustering method: packed sets with k as context to a label per item."""
 
 Ways = Callable[[SetBatch], dict[str, Tensor]]
-"""Several that share their work, such as a tree before and after its merge, by the rows' names."""
+"""Several methods that share work, such as a tree before and after its merge, by row name."""
 
 
 def labels_by(model: DiCoNet) -> Labels:
-    """How a network clusters: its one likeliest tree, or its likeliest labels."""
+    """A network's clustering: the leaves of its likeliest tree, or its likeliest labels."""
 
     @torch.inference_mode()
     def label(sets: SetBatch) -> Tensor:
@@ -101,14 +101,14 @@ def labels_by(model: DiCoNet) -> Labels:
 
 
 def tree_by(model: DiCoNet, sets: SetBatch) -> PartitionTree:
-    """A network's likeliest tree with as many leaves as the sets' context says."""
+    """A network's likeliest tree with the number of leaves given by the sets' context."""
     if isinstance(model.split, GraphSplit | RandomSplit):
         return grow(model.split, sets, Growth(depth=round(log2(float(sets.context[0, 0])))))
     return grow(model.split, sets, model.growth)
 
 
 def before_and_after_exchange(row: str, model: DiCoNet) -> Ways:
-    """One tree as two rows: its leaves, and what the merge makes of them."""
+    """One tree as two rows: its leaves, and the result of the merge."""
 
     @torch.inference_mode()
     def label(sets: SetBatch) -> dict[str, Tensor]:
@@ -120,7 +120,7 @@ def before_and_after_exchange(row: str, model: DiCoNet) -> Ways:
 
 
 def one_start(row: str) -> Ways:
-    """One start of k-means++ and Lloyd, and untrained exchanges after it: no tree at all."""
+    """One k-means++ start with Lloyd, and the same with exchanges: no tree at all."""
 
     def label(sets: SetBatch) -> dict[str, Tensor]:
         labels = references.lloyd(sets, restarts=1)
@@ -134,7 +134,7 @@ def one_start(row: str) -> Ways:
 
 
 def costs(label: Labels, sets: SetBatch) -> Tensor:
-    """What every set costs."""
+    """The cost of every set."""
     return costs_by_row(lambda some: {"": label(some)}, sets)[""]
 
 
@@ -150,9 +150,9 @@ def costs_by_row(label: Ways, sets: SetBatch) -> dict[str, Tensor]:
 
 
 def kinds(cifar: str | None) -> dict[str, Data]:
-    """The paper's three kinds of points by their titles.
+    """The paper's three kinds of points by title.
 
-    Without CIFAR-10, the third is of scikit-learn's photographs, under that name.
+    Without CIFAR-10, the third uses scikit-learn's photographs, under that name.
     """
     patches: dict[str, Data] = {"CIFAR-10 patches": "cifar"}
     if cifar is None:
@@ -161,7 +161,7 @@ def kinds(cifar: str | None) -> dict[str, Data]:
 
 
 def columns(cifar: str | None, num_sets: int, seed: int) -> dict[str, tuple[str, SetBatch]]:
-    """The paper's nine columns: which data each is of, and its test sets."""
+    """The paper's nine columns: the kind of data of each, and its test sets."""
     made: dict[str, tuple[str, SetBatch]] = {}
     for number, (title, name) in enumerate(kinds(cifar).items()):
         points = points_of(name, cifar, "test")
@@ -180,10 +180,10 @@ def reproduce(
     cifar: str | Path | None = None,
     find: Callable[[str], DiCoNet] = shipped,
 ) -> list[dict[str, Any]]:
-    """The paper's table, and our own rows and controls below it; `find` gets networks by name.
+    """The paper's table, with our own rows and controls below; `find` looks up networks by name.
 
-    Every figure is mean cost over mean cost. `cifar` names the folder of CIFAR-10; where neither it
-    nor the environment does, those columns are of photographs, and have no figure of the paper's.
+    Every figure is mean cost over mean cost. `cifar` is the folder of CIFAR-10; if neither it nor
+    the environment is set, those columns use photographs, and have no figures from the paper.
     """
     records: list[dict[str, Any]] = []
     folder = cifar_folder(cifar)
@@ -212,14 +212,14 @@ def _as_in_the_paper(row: str) -> str:
 
 
 def _paper_row(row: str, model: DiCoNet) -> Ways:
-    """A network of the paper's kind as a row, which says how deep it is where the paper differs."""
+    """A row for a network of the paper's kind; its name says how deep it is if not as there."""
     layers = model.split.config["num_layers"]  # type: ignore[index]
     name = row if layers == PAPER_LAYERS else f"{row}, {layers} layers"
     return _alone(name, labels_by(model))
 
 
 def rows(data: str, find: Callable[[str], DiCoNet]) -> list[tuple[str, Ways]]:
-    """What a column is measured with, and its block: learned networks, and unlearned controls."""
+    """The methods of a column with their blocks: learned networks, and unlearned controls."""
     kind = "cifar" if data == "photographs" else data
     paper = {"Baseline": if_there(find, BASELINE + kind), "DiCoNet": if_there(find, GRAPH + kind)}
     controls = [

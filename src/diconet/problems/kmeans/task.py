@@ -1,4 +1,4 @@
-"""K-means clustering (section 6.2): part points into k clusters, each close to its own mean."""
+"""K-means clustering (section 6.2): divide points into k clusters, each close to its own mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from diconet.nets.sweep_candidates import Candidates
 
 
 def cost_of(sets: SetBatch, labels: Int[Tensor, "items"]) -> Float[Tensor, "sets"]:
-    """Squared distances of the points to the mean of their cluster, summed over each set."""
+    """The sum of squared distances of the points to the mean of their cluster, per set."""
     width = int(labels.max()) + 1 if len(labels) else 1
     cluster = sets.owner * width + labels
     x = (sets.items - sets.mean(sets.items)[sets.owner]).double()
@@ -32,7 +32,7 @@ def cost_of(sets: SetBatch, labels: Int[Tensor, "items"]) -> Float[Tensor, "sets
 
 @runtime_checkable
 class Points(Protocol):
-    """Where the points come from."""
+    """A source of points."""
 
     @property
     def num_features(self) -> int:
@@ -49,7 +49,7 @@ class Gaussian:
     """Clusters of equal spread around centres uniform in the unit cube, as in the paper.
 
     `uneven` above 0 makes clusters differ: sizes and spreads are multiplied by exp of normal draws
-    of that deviation.
+    with that deviation.
     """
 
     num_features: int = 2
@@ -85,7 +85,7 @@ class Patches:
 
     @classmethod
     def cifar10(cls, folder: str | Path, *, subset: str) -> Patches:
-        """From a folder that holds CIFAR-10 in its python layout; a subset such as "test_batch"."""
+        """From a folder with the Python version of CIFAR-10; a subset such as "test_batch"."""
         return cls((_cifar10(str(folder), subset),))
 
     @classmethod
@@ -98,7 +98,7 @@ class Patches:
     def draw(
         self, num_sets: int, set_size: int, num_clusters: int, *, rng: torch.Generator
     ) -> Float[Tensor, "items features"]:
-        """Patches at random places of random images."""
+        """Patches at random positions in random images."""
         total = num_sets * set_size
         which = to_host(torch.randint(len(self.images), (total,), generator=rng))
         unit = to_host(torch.rand(3, total, generator=rng))
@@ -115,7 +115,7 @@ class Patches:
 
 @lru_cache
 def _cifar10(folder: str, subset: str) -> np.ndarray:
-    """Images (number, row, column, colour) of one file."""
+    """The images (number, row, column, colour) of one file."""
     places = [Path(folder), Path(folder) / "cifar-10-batches-py"]
     file = next((p / subset for p in places if (p / subset).is_file()), None)
     if file is None:
@@ -126,7 +126,7 @@ def _cifar10(folder: str, subset: str) -> np.ndarray:
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Reads pickled arrays and nothing that could run code."""
+    """Unpickles arrays only, and nothing that could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] in ("numpy", "_codecs") and name in (
@@ -138,10 +138,10 @@ class _ArraysOnly(pickle.Unpickler):
 
 @dataclass(frozen=True)
 class KMeansTask:
-    """Points to part into as many clusters as a set's context says.
+    """Points to divide into the number of clusters given by a set's context.
 
-    With `clusters`, each batch takes one of these numbers; without, a set of n points has n over
-    `points_each`, rounded. With `size`, sets have that many points, whatever is asked for. A
+    With `clusters`, each batch takes one of these numbers; without, a set of n points has n divided
+    by `points_each`, rounded. With `size`, sets always have that many points. A
     solution is a partition tree, whose leaves are the clusters.
     """
 
@@ -182,7 +182,7 @@ class KMeansTask:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Several k-means tasks; each batch is of one of them."""
+    """Several k-means tasks; each batch comes from one of them."""
 
     tasks: tuple[KMeansTask, ...]
 

@@ -1,4 +1,4 @@
-"""Work shared by threads that release the lock; the same parts, whatever their number."""
+"""Runs work in threads that release the GIL; results do not depend on their number."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 _WORTH_IT = 1e7
-"""Work from which on starting threads takes no time to speak of."""
+"""The amount of work above which the cost of starting threads is negligible."""
 
 
 def in_parts(do: Callable[[P], R], parts: Sequence[P], *, work: float) -> list[R]:
-    """What `do` gives for each part, in their order, on as many threads as torch may use."""
+    """The results of `do` for all parts, in order, on as many threads as torch may use."""
     threads = min(torch.get_num_threads(), len(parts))
     if threads < 2 or work < _WORTH_IT:
         return [do(part) for part in parts]
