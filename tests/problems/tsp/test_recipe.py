@@ -122,7 +122,7 @@ def test_accuracy_is_that_of_the_two_likeliest_neighbours() -> None:
 
 
 def test_swapping_parts_changes_what_it_should() -> None:
-    exam = Exam.of(12, 2, 0)
+    exam = Exam.of(24, 2, 0)
     torch.manual_seed(0)
     merge = PairMerge(PairNet(3, 1, 4, 1), PairNet(MERGE_NODE_INPUTS, MERGE_EDGE_INPUTS, 4, 1))
     model = DiCoNet(PairSplit(PairNet(3, 1, 4, 1)), merge, depth=1)
@@ -133,7 +133,7 @@ def test_swapping_parts_changes_what_it_should() -> None:
             for row, one in swapped(model, flat).items()
         }
     whole = signals.pop("learned split")
-    assert len(signals) == 9
+    assert len(signals) == 12
     for signal in signals.values():
         assert not torch.allclose(signal, whole)
 

@@ -17,7 +17,7 @@ from diconet.core.host import to_host
 from diconet.core.model import DiCoNet, Part
 from diconet.core.noise import phase_generator
 from diconet.core.sets import SetBatch
-from diconet.core.tree import Cut, Level
+from diconet.core.tree import Cut, Growth, Level
 from diconet.nets.axes import AcrossSplit
 from diconet.problems.networks import shipped
 from diconet.problems.table import PAPER_BLOCK, PARTS_BLOCK, cells, in_blocks
@@ -168,8 +168,10 @@ def swapped(model: DiCoNet, flat: DiCoNet) -> dict[str, DiCoNet]:
     """DiCoNet with its split or its leaves replaced, by row of the table.
 
     With all cities on one side there is no cut: BS1 solves the one leaf, and the merge follows.
+    Down to leaves of 10, the size that BS1 was trained on, the same networks cut and merge at every
+    level.
     """
-    merge, growth = model.merge, model.growth
+    merge, growth, deep = model.merge, model.growth, Growth(halve_to=min(SIZES))
     assert isinstance(merge, PairMerge)
     assert isinstance(flat.merge, PairMerge)
     stronger = PairMerge(flat.merge.leaf, merge.merge)
@@ -179,6 +181,9 @@ def swapped(model: DiCoNet, flat: DiCoNet) -> dict[str, DiCoNet]:
         "cut at the median": DiCoNet(AcrossSplit(), merge, growth),
         "random split": DiCoNet(RandomSplit(), merge, growth),
         "all on one side": DiCoNet(OneSide(), merge, growth),
+        "down to leaves of 10, learned split": DiCoNet(model.split, merge, deep),
+        "down to leaves of 10, cut at the median": DiCoNet(AcrossSplit(), merge, deep),
+        "down to leaves of 10, random split": DiCoNet(RandomSplit(), merge, deep),
         "leaves silenced": DiCoNet(model.split, Leaves(merge, "silent"), growth),
         "BS2 at the leaves": DiCoNet(model.split, stronger, growth),
         "BS2 at the leaves, random split": DiCoNet(RandomSplit(), stronger, growth),
