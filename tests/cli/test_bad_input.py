@@ -276,7 +276,7 @@ FILES = [
         "a.tsp",
         TSP_HEAD + "1 0 0\nEOF\n",
         [],
-        "DIMENSION must count the cities; a.tsp says 2",
+        "DIMENSION must be the number of cities; a.tsp says 2",
     ),
     ("tsp", "a.tsp", TSP_HEAD + "1 0\nEOF\n", [], "a line of NODE_COORD_SECTION must be a number"),
     ("tsp", "a.csv", "0,0\n", ["--refine", "3opt"], "--refine must be one of none, 2opt, lk"),

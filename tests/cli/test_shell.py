@@ -201,7 +201,7 @@ def test_a_bound_that_is_not_worked_out_says_why(
     main(["solve", "tsp", str(tmp_path / "a.csv"), "--model", weights["tsp"], "--json"])
     (found,) = json.loads(capsys.readouterr().out)
     assert found["bound"] is None
-    assert found["note"] == "no bound: it is worked out for up to 5 cities"
+    assert found["note"] == "no bound: it is computed for up to 5 cities"
 
 
 def test_solving_tells_its_stages_to_the_terminal_alone(
@@ -211,7 +211,7 @@ def test_solving_tells_its_stages_to_the_terminal_alone(
     points = np.random.default_rng(0).random((12, 2))
     with listening(heard.append):
         diconet.tsp(points, model=weights["tsp"])
-    assert heard[0] == "asking the network"
+    assert heard[0] == "running the network"
     assert re.fullmatch(r"searching: 0 of 1 tours found", heard[1])
 
     class Terminal:

@@ -99,7 +99,7 @@ def test_a_leaf_of_another_width_is_refused(tmp_path: Path) -> None:
     save(build(replace(TINY, network="pairs")), tmp_path / "leaf.safetensors")
     settings = replace(TINY, network="pairs", depth=1, leaf=str(tmp_path / "leaf.safetensors"))
     build(settings)
-    with pytest.raises(ValueError, match=r"leaf must be a network of width 8; .* is of width 4"):
+    with pytest.raises(ValueError, match=r"leaf must be a network of width 8; .* has width 4"):
         build(replace(settings, width=8))
 
 

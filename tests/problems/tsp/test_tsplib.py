@@ -98,7 +98,7 @@ def test_a_matrix_of_weights_is_refused_by_its_type(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("14 20.09 94.55\n", "", "DIMENSION must count the cities; some.tsp says 14, has 13"),
+        ("14 20.09 94.55\n", "", "DIMENSION must be the number of cities; some.tsp says 14, has 13"),
         ("14 20.09 94.55", "14 20.09", "a number, x and y; some.tsp has '14 20.09'"),
         ("14 20.09 94.55", "14 20.09 east", "a number, x and y; some.tsp has '14 20.09 east'"),
     ],

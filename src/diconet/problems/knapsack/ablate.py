@@ -1,4 +1,4 @@
-"""What dividing and what learning do for knapsacks, all for the same CPU time."""
+"""What dividing and learning do for knapsacks, all at equal CPU time."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def ablate(
 ) -> list[dict[str, Any]]:
     """One record per way of dividing, size and metric; each has `seconds` of CPU per knapsack.
 
-    The knapsacks are of five classes with numbers up to 1e9. "gap_ppm" is how far the value is from
-    the best that any way found, in millionths, "proven" the share proven optimal in percent, and
+    The knapsacks are of five classes with numbers up to 1e9. "gap_ppm" is the distance of the value
+    from the best that any way found, in millionths, "proven" the percentage proven optimal, and
     "seconds" the CPU time used; "error" is the standard error over the knapsacks.
     """
     if not seconds > 0:
@@ -56,7 +56,7 @@ _HAND = "hand-made division"
 
 
 def _ways() -> dict[str, DiCoNet]:
-    """No, random, hand-made and learned division; and a core that is learned as well."""
+    """No, random, hand-made and learned division; and learned division with a learned core."""
     network = as_network(PROBLEM, None).split.network
     splits = {
         "no division": CoreSplit(),
@@ -72,7 +72,7 @@ def _ways() -> dict[str, DiCoNet]:
 
 
 def divided(model: Any, division: Literal["random", "none"]) -> DiCoNet:
-    """A network whose items are dealt out, or taken, at random; or in one part, or one call."""
+    """A network whose items are divided, or taken, at random; or in one part or call."""
     network = as_network(PROBLEM, model)
     split = network.split
     if isinstance(split, CoreSplit):
@@ -91,7 +91,7 @@ def _growth(name: str) -> Growth:
 def _measured(
     given: list[tuple[np.ndarray, np.ndarray, int]], model: DiCoNet, seconds: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Value, whether it is proven, and CPU time, knapsack by knapsack."""
+    """The value, whether it is proven, and the CPU time of each knapsack."""
     values, proven, took = [], [], []
     undivided = model.growth.depth == 1
     for one in given:

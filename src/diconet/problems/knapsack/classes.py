@@ -1,4 +1,4 @@
-"""The classes of hard knapsacks that solvers are compared on, as Pisinger (2005) defines them."""
+"""Classes of hard knapsacks for comparing solvers, as defined by Pisinger (2005)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each call of a packing took, among the items by weight and value."""
+"""Draws the items that each call of a packing took, by weight and value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def stages_of(solution: Packing) -> list[Stage]:
-    """One step per call: the items it took (part 1), those taken before (0) and those left."""
+    """One stage per call: the items it took (part 1), those taken before (0) and those left."""
     taken_at = call_of(solution)
     stages = []
     names = ("fractional optimum", "exchanged")
@@ -37,7 +37,7 @@ def stages_of(solution: Packing) -> list[Stage]:
 
 
 def call_of(solution: Packing) -> np.ndarray:
-    """The call, from 1, at which each item was taken; 0 where it was left."""
+    """The call, from 1, at which each item was taken; 0 if it was left."""
     chosen = np.zeros(len(solution.values), dtype=bool)
     chosen[solution.chosen] = True
     call = np.zeros(len(chosen), dtype=np.int64)
@@ -52,7 +52,7 @@ def call_of(solution: Packing) -> np.ndarray:
 
 
 def draw_packing(ax: Axes, solution: Packing, parts: np.ndarray, *, final: bool) -> None:
-    """Items by weight and value: hollow if left, blue if taken before, orange if taken now."""
+    """Draws items by weight and value: hollow if left, blue if taken before, orange if now."""
     looks: dict[int, dict[str, Any]] = {
         -1: {"facecolors": "none", "edgecolors": FAINT, "label": "left"},
         0: {"color": colour_of(0), "linewidths": 0, "label": "taken before"},
@@ -71,7 +71,7 @@ def draw_packing(ax: Axes, solution: Packing, parts: np.ndarray, *, final: bool)
 
 
 def add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """What the colours of a figure of all steps mean."""
+    """Adds a legend for the colours of a figure of all stages."""
     axes[0].set_ylabel("value")
     handles, labels = axes[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)

@@ -1,4 +1,4 @@
-"""How likely each item is to be flipped: a small network that learns from its own answers."""
+"""A score of how likely each item is to be flipped, learned from the network's own answers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from diconet.problems.knapsack.search import Hunt, batch_of, one_by_one, run
 NUM_INPUTS = 7
 
 _STEEP = 4.0
-"""How fast the untrained score falls with an item's loss, in units of the budget."""
+"""How fast the untrained score decreases with an item's loss, in units of the budget."""
 
 
 class FlipScore(Part):
     """One score per item: the higher, the likelier a better choice flips it.
 
-    Untrained, it goes by what flipping the item loses. All inputs are free of units.
+    Untrained, it follows the loss of flipping the item. All inputs are dimensionless.
     """
 
     def __init__(self, width: int = 32) -> None:
@@ -77,9 +77,9 @@ def score_inputs(sets: SetBatch) -> Float[Tensor, "items inputs"]:
 def flip_loss(
     model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
 ) -> tuple[Tensor, dict[str, float]]:
-    """Cross-entropy of the scores against what the best answer found flips.
+    """Cross-entropy of the scores against the items that the best answer found flips.
 
-    The answers are those of the same trees, grown until they are proven: no solver's labels.
+    The answers come from the same trees, grown until they are proven, not from a solver's labels.
     """
     hunts = [Hunt.of_set(one) for one in one_by_one(batch.sets)]
     sets = batch_of(hunts, batch.seeds.device)

@@ -1,11 +1,11 @@
-"""Lists of partial choices, compiled: how a node joins two.
+"""Compiled operations on lists of partial choices: how a node joins two.
 
-A *choice* flips some items of a node: takes items out that the fractional optimum has in, or puts
-others in. It is known by what that adds to weight and value and by its *loss*: how much value the
+A *choice* flips some items of a node: takes out items that the fractional optimum has in, or puts
+others in. It is described by its change of weight and value and by its *loss*: how much value the
 flips give up at the fractional optimum's prices. Lists are sorted by weight, and their values rise:
-a choice that is heavier than another and no more valuable is of no use.
+a choice that is heavier than another and no more valuable is useless.
 
-A list is *complete* if it leaves out no useful choice whose loss is within the budget.
+A list is *complete* if it omits no useful choice whose loss is within the budget.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from numba import njit
 
 HALVINGS = 40
-"""How often the budget of a node is halved between what is too much and what is not."""
+"""Bisection steps to find a node's budget."""
 
 NOTHING = -(2**62)
-"""Less than the value of any choice."""
+"""Below the value of any choice."""
 
 
 @njit(cache=True)
 @typing.no_type_check
 def rising(key):
-    """The order of rising int64 keys, by merges: NumPy's own would take seconds to compile."""
+    """The ascending order of int64 keys, by merges: NumPy's sort would take seconds to compile."""
     num = len(key)
     order, other = np.empty(num, np.int64), np.empty(num, np.int64)
     for i in range(num):
@@ -50,14 +50,14 @@ def rising(key):
 @njit(cache=True)
 @typing.no_type_check
 def _by_loss(loss):
-    """The order of rising loss: the bits of what is not negative sort like its values."""
+    """The order of ascending loss: the bits of nonnegative numbers sort like their values."""
     return rising(loss.view(np.int64))
 
 
 @njit(cache=True)
 @typing.no_type_check
 def undominated(value, order):
-    """The places of `order` (rising weight, falling value) worth keeping, in that order."""
+    """The entries of `order` (ascending weight, descending value) worth keeping, in that order."""
     count = 0
     best = np.int64(NOTHING)
     for place in order:
@@ -71,13 +71,13 @@ def undominated(value, order):
 @njit(cache=True)
 @typing.no_type_check
 def by_weight(weight, value):
-    """The order of rising weight, among equals of falling value."""
+    """The order of ascending weight, with descending value among equals."""
     order = rising(weight)
     start = 0
     for end in range(1, len(order) + 1):
         if end == len(order) or weight[order[end]] != weight[order[start]]:
             if end - start > 1:
-                # only the first of equals is ever kept, so bring the most valuable there
+                # only the first of equals is ever kept, so move the most valuable there
                 top = start
                 for place in range(start + 1, end):
                     if value[order[place]] > value[order[top]]:
@@ -90,7 +90,7 @@ def by_weight(weight, value):
 @njit(cache=True)
 @typing.no_type_check
 def pairs_within(la, a, lb, b, budget):
-    """How many pairs of two lists, ordered by rising loss, lose no more than the budget."""
+    """How many pairs of two lists, sorted by loss, lose no more than the budget."""
     count, j = 0, len(b)
     for i in a:
         while j > 0 and la[i] + lb[b[j - 1]] > budget:
@@ -104,9 +104,9 @@ def pairs_within(la, a, lb, b, budget):
 @njit(cache=True)
 @typing.no_type_check
 def _spread(weight, loss, order, most, target):
-    """At most `most` of a list: those that lose least.
+    """At most `most` entries of a list: those that lose least.
 
-    Of equals, half are the nearest to the weight in demand, half are spread over all weights.
+    Of equals, half are those closest to the target weight, half are spread over all weights.
     """
     if len(order) <= most:
         return order
@@ -118,7 +118,7 @@ def _spread(weight, loss, order, most, target):
     while stop < len(order) and loss[order[stop]] == limit:
         stop += 1
     ties = order[start:stop]
-    ties = ties[rising(ties)]  # lists are by weight, so places are, too
+    ties = ties[rising(ties)]  # lists are sorted by weight, and so are the indices
     near = 0
     while near < len(ties) and weight[ties[near]] < target:
         near += 1
@@ -136,7 +136,7 @@ def _spread(weight, loss, order, most, target):
 @njit(cache=True)
 @typing.no_type_check
 def _thinned(wa, la, a, wb, lb, b, budget, most, target):
-    """Two lists by rising loss, and a budget, that give at most `most` pairs."""
+    """Two lists sorted by loss, and a budget, with at most `most` pairs within it."""
     if pairs_within(la, a, lb, b, 0.0) > most:
         few = max(int(np.sqrt(most)), 1)
         a = _spread(wa, la, a, few, 0.5 * target)
@@ -156,18 +156,18 @@ def _thinned(wa, la, a, wb, lb, b, budget, most, target):
 @njit(cache=True)
 @typing.no_type_check
 def join(wa, va, la, ma, wb, vb, lb, mb, budget, budget_2, most, target):
-    """All pairs within the budgets as one list; thinned out first where they are more than `most`.
+    """All pairs within the budgets as one list; thinned out first if they exceed `most`.
 
-    There are two losses, by two prices (l and m); a useful choice is within the budget of both, and
+    There are two losses, by two prices (l and m); a useful choice is within both budgets, and
     likely to weigh about `target`.
-    Gives weight, value, losses, the places of both parts, and whether nothing was thinned out.
+    Returns weight, value, losses, the indices of both parts, and whether nothing was thinned out.
     """
     a, b, a_2, b_2 = _by_loss(la), _by_loss(lb), _by_loss(ma), _by_loss(mb)
     count = pairs_within(la, a, lb, b, budget)
     count_2 = pairs_within(ma, a_2, mb, b_2, budget_2)
     whole = min(count, count_2) <= most
     by_second = whole and count_2 < count
-    if by_second:  # for fewer pairs to look at, the prices change places
+    if by_second:  # swap the prices if that leaves fewer pairs to examine
         la, lb, ma, mb, budget, budget_2 = ma, mb, la, lb, budget_2, budget
         a, b, count = a_2, b_2, count_2
     elif not whole:
@@ -195,7 +195,7 @@ def join(wa, va, la, ma, wb, vb, lb, mb, budget, budget_2, most, target):
 @njit(cache=True)
 @typing.no_type_check
 def best_pair(wa, va, wb, vb, room):
-    """The two choices that fit together and are worth most: value and places (-1: none)."""
+    """The most valuable two choices that fit together: value and indices (-1: none)."""
     best, left, right = np.int64(NOTHING), -1, -1
     j = len(wb) - 1
     for i in range(len(wa)):

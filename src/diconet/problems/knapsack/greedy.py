@@ -1,7 +1,7 @@
-"""Filling a knapsack by value per weight: the order and Dantzig's greedy.
+"""Filling a knapsack by value per weight: the order, and Dantzig's greedy algorithm.
 
 Weights and capacities are whole numbers held as float64, so that every sum of them is exact (up to
-2**53) and "fits" means fits.
+2**53), and no rounding affects what fits.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ VALUE, WEIGHT = 0, 1
 """The columns of an item."""
 
 ROOM, TO_COME = 0, 1
-"""The columns of a context: the room left and, below the root, how many calls are still to come."""
+"""The columns of a context: the room left and, below the root, the number of calls to come."""
 
 
 def ratio_of(sets: SetBatch) -> Float[Tensor, "items"]:
-    """Value per weight of every item; what weighs nothing comes first of all."""
+    """Value per weight of every item; items of weight zero come first."""
     value, weight = sets.items[:, VALUE].double(), sets.items[:, WEIGHT].double()
     return torch.where(weight > 0, value / weight.clamp(min=1e-300), value * torch.inf).nan_to_num()
 
 
 def by_ratio(sets: SetBatch) -> Int[Tensor, "items"]:
-    """The row order that sorts each set by falling value per weight."""
+    """The row order that sorts each set by descending value per weight."""
     return segment_sort(-ratio_of(sets), sets.owner)
 
 
@@ -52,9 +52,9 @@ def greedy_fill(
     skip: bool = True,
     chosen: Bool[Tensor, "items"] | None = None,
 ) -> Bool[Tensor, "items"]:
-    """Takes items in this order while they fit, on top of those already `chosen`.
+    """Takes items in this order while they fit, in addition to those already `chosen`.
 
-    At the first item that does not fit it stops or, with `skip`, passes over it and goes on.
+    At the first item that does not fit it stops or, with `skip`, skips it and continues.
     """
     if chosen is None:
         chosen = torch.zeros(sets.num_items, dtype=torch.bool, device=order.device)
@@ -66,12 +66,12 @@ def greedy_fill(
 
 
 def greedy_that_stops(sets: SetBatch) -> Bool[Tensor, "items"]:
-    """Items by falling value per weight, up to the first that does not fit: the paper's Greedy."""
+    """The paper's Greedy: items by descending ratio, up to the first that does not fit."""
     return greedy_fill(sets, by_ratio(sets), skip=False)
 
 
 def greedy_that_skips(sets: SetBatch) -> Bool[Tensor, "items"]:
-    """Items by falling value per weight, passing over what does not fit."""
+    """Items by descending value per weight, skipping those that do not fit."""
     return greedy_fill(sets, by_ratio(sets))
 
 

@@ -1,7 +1,7 @@
-"""One knapsack of a user's own: as given, and exactly, as whole multiples of one common unit.
+"""A user's knapsack: as given, and exactly, as whole multiples of a common unit.
 
 Every float64, fraction or decimal is a ratio of integers, so a list of them has a unit in which all
-are whole. "Fits" is then a question about integers, which no rounding can get wrong.
+are whole. Whether items fit is then a question about integers, free of rounding.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ ITEM_BITS, SUM_BITS = 53, 61
 """Bits up to which whole numbers are exact in float64, and up to which sums are safe in int64."""
 
 _HAIR = 1e-12
-"""What rounding may add to a bound, relative to it."""
+"""The largest relative rounding error of a bound."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
     """Values, weights and capacity of the useful items in int64.
 
-    Where numbers are too long, values are rounded up by some bits and `exact` is false; weights and
-    capacity so that all that fits here fits in truth, or so that all that fits in truth fits here.
+    If numbers are too long, values are rounded up by some bits and `exact` is false; weights and
+    capacity are rounded so that whatever fits here really fits, or that whatever really fits fits
+    here.
     """
 
     values: np.ndarray
@@ -43,7 +44,7 @@ class Rounded:
 class Instance:
     """A knapsack; `useful` are the items of some value and weight that fit on their own.
 
-    What weighs nothing and is worth something is `free`: it is always taken.
+    Items of some value and no weight are `free`: they are always taken.
     """
 
     values: np.ndarray
@@ -58,7 +59,7 @@ class Instance:
 
     @classmethod
     def of(cls, values: Any, weights: Any, capacity: Any) -> Instance:
-        """Checks what a user gave."""
+        """An instance from a user's input, checked."""
         value, weight = as_array(values, "values"), as_array(weights, "weights")
         limit = as_array(capacity, "capacity")
         for array, name in ((value, "values"), (weight, "weights")):
@@ -81,7 +82,7 @@ class Instance:
         return cls(value, weight, float(limit.reshape(())), worth, unit, whole, room, useful, free)
 
     def rounded(self, *, safe: bool, sum_bits: int = SUM_BITS) -> Rounded:
-        """The useful items in int64; `safe` says that what fits there must fit in truth."""
+        """The useful items in int64; `safe` means that whatever fits there must really fit."""
         items = self.useful.tolist()
         values = [self.whole_values[i] for i in items]
         weights = [self.whole_weights[i] for i in items]
@@ -89,7 +90,7 @@ class Instance:
         capacity = min(self.whole_capacity, sum(weights))
         room = capacity >> bits if safe else -(-capacity >> bits)
         coarse = without(weights, bits, up=safe)
-        # What rounds to nothing weighs 1, and the room grows with it: still no choice is lost.
+        # A weight that rounds to zero becomes 1, and the room grows with it: no choice is lost.
         nothing = coarse == 0
         return Rounded(
             without(values, value_bits, up=True),
@@ -100,12 +101,12 @@ class Instance:
         )
 
     def room_beside(self, chosen: np.ndarray) -> int:
-        """The room that a choice of useful items leaves in truth, in units; below 0: too heavy."""
+        """The true room that a choice of useful items leaves, in units; negative if too heavy."""
         items = self.useful[chosen].tolist()
         return self.whole_capacity - sum(self.whole_weights[i] for i in items)
 
     def topped_up(self, chosen: np.ndarray) -> np.ndarray:
-        """The choice, and what fits beside it after all where weights had been rounded up."""
+        """The choice, and what still fits in addition if weights had been rounded up."""
         chosen = chosen.copy()
         room = self.room_beside(chosen)
         for i in np.argsort(-self.values[self.useful], kind="stable").tolist():
@@ -120,9 +121,9 @@ class Instance:
         return math.fsum(self.values[items].tolist())
 
     def bound(self, rounded: Rounded, limit: int, chosen: np.ndarray) -> float:
-        """What no choice can be worth more than, given a bound on the rounded values.
+        """An upper bound on the value of any choice, given a bound on the rounded values.
 
-        It is the value of the chosen items itself if that is proven the best.
+        It is the value of the chosen items itself if that is proven optimal.
         """
         value = self.total(np.append(self.useful[chosen], self.free))
         if rounded.exact and int(rounded.values[chosen].sum()) >= limit:
@@ -132,7 +133,7 @@ class Instance:
 
 
 def _exact(given: Any) -> list[Any]:
-    """The numbers as Python has them, exactly as given."""
+    """The numbers as Python objects, exactly as given."""
     if isinstance(given, torch.Tensor):
         given = to_host(given)
     array = np.asarray(given).ravel()
@@ -140,7 +141,7 @@ def _exact(given: Any) -> list[Any]:
         return array.tolist()
     if array.dtype.kind in "biu":
         return array.astype(object).tolist()
-    # What float64 would not hold: integers beside floats, fractions, decimals.
+    # What float64 would not hold: integers mixed with floats, fractions, decimals.
     return [float(x) if isinstance(x, str) else x for x in np.asarray(given, object).ravel()]
 
 
@@ -156,10 +157,10 @@ def whole_numbers(numbers: list[Any]) -> tuple[list[int], Fraction]:
 
 
 def spare_bits(numbers: list[int], sum_bits: int) -> int:
-    """How many bits must go for every number to fit float64, and their sum `sum_bits` bits."""
+    """How many bits to drop so that every number fits float64, and their sum `sum_bits` bits."""
     longest = max(numbers, default=0).bit_length()
     shift = max(longest - ITEM_BITS, sum(numbers).bit_length() - sum_bits, 0)
-    return shift + int(shift > 0)  # rounding up may add as much as one per number
+    return shift + int(shift > 0)  # rounding up may add one per number
 
 
 def without(numbers: list[int], bits: int, *, up: bool) -> np.ndarray:
@@ -168,7 +169,7 @@ def without(numbers: list[int], bits: int, *, up: bool) -> np.ndarray:
 
 
 def _check_sum(values: np.ndarray) -> None:
-    """Refuses values whose sum, or a bound on it, float64 might not hold."""
+    """Rejects values whose sum, or a bound on it, might exceed float64."""
     with np.errstate(over="ignore"):
         most = values.sum() * (1 + 2 * _HAIR)
     if not np.isfinite(most):

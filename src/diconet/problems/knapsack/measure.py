@@ -1,4 +1,4 @@
-"""How good packings are, and what they are compared with."""
+"""The quality of packings, and what they are compared with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from diconet.problems.problem import Instances, Show
 
 
 def fresh(size: int, num_sets: int, seed: int) -> Instances:
-    """Fresh knapsacks as users would have them: whole values and weights, and a capacity."""
+    """Fresh knapsacks in a user's form: whole values and weights, and a capacity."""
     sets = KnapsackTask().sample(num_sets, size, rng=phase_generator("test", seed, size))
     data = [tuple(to_host(items.long()).T) for items in sets.unpack()]
     names = [f"{size}[{number}]" for number in range(num_sets)]
@@ -25,7 +25,7 @@ def fresh(size: int, num_sets: int, seed: int) -> Instances:
 
 
 def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
-    """Mean of optimum over value, that of what is proven, and the shares of both that are 1."""
+    """Mean of optimum over value and of bound over value, and the shares of both that are 1."""
     values = np.array([solution.value for solution in solutions])
     best = np.array([_optimum(solution) for solution in solutions])
     gaps = np.array([solution.gap for solution in solutions])

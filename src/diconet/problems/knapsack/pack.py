@@ -1,4 +1,4 @@
-"""The merge of the paper's recursion: what the parts hold together."""
+"""The merge of the paper's recursion: the union of what the parts hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Packed:
 
     @property
     def solution(self) -> Sequences:
-        """The choice as places within each set, in the order of the items."""
+        """The choice as positions within each set, in the order of the items."""
         rows = index_of(self.chosen)
         return Sequences(
             self.roots.position[rows],
@@ -35,7 +35,7 @@ class Packed:
 
 
 class PackMerge(Part):
-    """A leaf is taken whole if it fits the room it was given; a node holds what its parts hold."""
+    """Takes a whole leaf if it fits the room it was given; a node holds what its parts hold."""
 
     def forward(self, level: Level, below: Packed | None, target: None) -> Packed:
         chosen = (

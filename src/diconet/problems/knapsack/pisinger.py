@@ -1,4 +1,4 @@
-"""Pisinger's knapsack instances (knapPI_*.csv, 2005): many instances to a file, with optima."""
+"""Pisinger's knapsack instances (knapPI_*.csv, 2005): several instances per file, with optima."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class PisingerInstance:
 
 
 def read_pisinger(path: str | Path) -> list[PisingerInstance]:
-    """All instances of a file."""
+    """All instances in a file."""
     return parse_pisinger(Source.of(path))
 
 
 def is_pisinger(source: Source) -> bool:
-    """Whether the second line of a text counts items, as in no other format."""
+    """Whether the second line of a text is an item count, as in no other format."""
     start = [line for line in source.data[:4_096].splitlines() if line.strip()]
     return len(start) > 1 and re.fullmatch(rb"n \d+", start[1].strip()) is not None
 
 
 def parse_pisinger(source: Source) -> list[PisingerInstance]:
-    """All instances of a file that was read.
+    """All instances in a file that has been read.
 
     Each has a name, lines "n 50", "c 995", "z 8373" and "time 0.00", one line "number,value,weight,
     chosen" per item, and a line of dashes.

@@ -1,11 +1,11 @@
-"""Fractional optima of a knapsack, at several prices per item: bounds, and what flipping costs.
+"""Fractional optima of a knapsack, at several prices per item: bounds, and losses of flips.
 
 With a *price* p, every item taken costs p of its value. A choice of k items is then worth p k less
-than in truth, so the fractional optimum at that price plus p k bounds what any k items are worth
-(a Lagrangian relaxation). Where values are weights plus a constant, that constant is the price that
-makes the bound tight; at a price of 0 it is Dantzig's bound.
+than its true value, so the fractional optimum at that price plus p k bounds the value of any k
+items (a Lagrangian relaxation). If values are weights plus a constant, that constant is the price
+that makes the bound tight; at a price of 0 it is Dantzig's bound.
 
-All sums are exact: whole numbers in int64. Only the fraction of the break item is a float64.
+All sums are exact, in int64. Only the fraction of the break item is a float64.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 _COARSE = tuple(2.0**-power for power in (10, 8, 6, 4, 2, 0, -4, -8))
-"""Prices to begin with, in units of the largest value."""
+"""Initial prices, in units of the largest value."""
 
 _HAIR, _RELATIVE_HAIR, _LOSS_HAIR = 1e-6, 2.0**-50, 2.0**-40
-"""More than rounding may take from a float64 bound: at least so much, and relative to the bound;
-and, relative to the bound, from the sum of many losses."""
+"""Above the rounding error of a float64 bound: absolute, and relative to the bound;
+and, relative to the bound, above that of the sum of many losses."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fraction:
-    """The fractional optimum at a price: its worth, which items it takes, and its rate.
+    """The fractional optimum at a price: its worth, the items it takes, and its rate.
 
-    The rate is the worth of one unit of room; `count` is how many items it takes, the share of the
-    break item included. What flipping an item loses is `losses`.
+    The rate is the worth of one unit of room; `count` is the number of items it takes, including
+    the share of the break item. `losses` are what flipping each item loses.
     """
 
     price: int
@@ -39,14 +39,14 @@ class Fraction:
 
 
 def fraction_at(values: np.ndarray, weights: np.ndarray, room: int, price: int) -> Fraction:
-    """The fractional optimum at a price; among equals, those come first that the price favours."""
+    """The fractional optimum at a price; among equals, items that the price favours come first."""
     paid = values - price
     ratio = -(paid / weights)
     if price:
         order = np.lexsort((weights if price > 0 else -weights, ratio))
     else:
         order = np.argsort(ratio, kind="stable")
-    order = order[: int((paid > 0).sum())]  # the ones that are worth something come first
+    order = order[: int((paid > 0).sum())]  # items of positive worth come first
     running = np.cumsum(weights[order])
     broken = int(np.searchsorted(running, room, side="right"))
     taken = np.zeros(len(values), dtype=bool)
@@ -61,7 +61,7 @@ def fraction_at(values: np.ndarray, weights: np.ndarray, room: int, price: int) 
 
 
 def hair(bound: float) -> float:
-    """What is added to a float64 bound so that it is one in spite of rounding."""
+    """A margin that makes a float64 bound valid despite rounding."""
     return _HAIR + _RELATIVE_HAIR * abs(bound)
 
 
@@ -69,8 +69,8 @@ def hair(bound: float) -> float:
 class Prices:
     """The fractional optima found so far for one knapsack of whole, positive values and weights.
 
-    `best` is the value of the best choice known, `bound` what no choice can exceed. Only choices
-    that are better than `best` count; they have between `fewest` and `most` items.
+    `best` is the value of the best known choice, `bound` an upper bound on any choice. Only choices
+    better than `best` matter; they have between `fewest` and `most` items.
     """
 
     values: np.ndarray
@@ -99,7 +99,7 @@ class Prices:
         return self.best >= self.bound
 
     def counts(self) -> tuple[int, int]:
-        """How few and how many items a choice better than the best known can have."""
+        """The minimum and maximum number of items in a choice better than the best known."""
         fewest = int(np.searchsorted(self._heaviest_values, self.best, side="right")) + 1
         most = int(np.searchsorted(self._lightest_weights, self.room, side="right"))
         for price, one in self.found.items():
@@ -112,17 +112,17 @@ class Prices:
         return fewest, most
 
     def bound_at(self, price: int) -> float:
-        """The bound that a price gives on choices better than the best known."""
+        """The bound on choices better than the best known that a price gives."""
         fewest, most = self.counts()
         return self.at(price).worth + price * (most if price > 0 else fewest)
 
     def budget_at(self, price: int) -> float:
-        """What a choice better than the best known may lose at a price, at most."""
+        """The most that a choice better than the best known may lose at a price."""
         bound = self.bound_at(price)
         return bound - self.best - 1 + _HAIR + _LOSS_HAIR * abs(bound)
 
     def lower(self, price: int, budget: float) -> None:
-        """Lowers the bound: no better choice loses as little as a budget at a price."""
+        """Lowers the bound: any better choice loses more than `budget` at this price."""
         bound = self.bound_at(price)
         reached = bound - budget + 2 * (_HAIR + _LOSS_HAIR * abs(bound))
         self.bound = max(self.best, min(self.bound, int(np.floor(reached))))
@@ -133,7 +133,7 @@ class Prices:
         self.bound = max(self.best, min(self.bound, int(np.floor(lowest + hair(lowest)))))
 
     def search(self) -> None:
-        """Looks for better prices: some of every size, then where the number of items is right."""
+        """Searches for better prices: some of every size, then near the right number of items."""
         scale = int(self.values.max())
         for part in _COARSE:
             for price in {max(1, round(part * scale)), -max(1, round(part * scale))}:
@@ -146,7 +146,7 @@ class Prices:
         self.tighten()
 
     def _close_in(self, sign: int, count: int, scale: int) -> None:
-        """The two whole prices between which the number of items crosses `count`."""
+        """Finds the two whole prices between which the number of items crosses `count`."""
         low, high = 0, 2 * scale
         while high - low > 1:
             middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""All that is known of knapsacks, in one object."""
+"""The problem object of knapsacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KnapsackProblem(Problem):
 
     own_files = "Pisinger's CSV"
     roles = (_VALUE, _WEIGHT)
-    options = (Option("capacity", "what FILE does not hold", number),)
+    options = (Option("capacity", "the capacity, if FILE does not hold it", number),)
     sizes = (50, 100, 200)
     num_sets = 1_000
     has_table = True
@@ -36,10 +36,10 @@ class KnapsackProblem(Problem):
         "value",
         ("weight", "value"),
         (PageField("capacity", "capacity", 10.0),),
-        cut="Items go in call by call: in orange those of this call, in blue those of before.",
-        merge="Items go in call by call: in orange those of this call, in blue those of before.",
-        answer="What is packed in the end; grey items stay out.",
-        undivided=62,  # one part is tried out as a whole, with one bit per item
+        cut="Items are taken call by call: this call's in orange, earlier ones in blue.",
+        merge="Items are taken call by call: this call's in orange, earlier ones in blue.",
+        answer="The final packing; grey items are left out.",
+        undivided=62,  # a single part is enumerated, with one bit per item
     )
 
     @property
@@ -66,7 +66,7 @@ class KnapsackProblem(Problem):
         if options.get("columns") is None and table.named and None in called:
             raise ValueError(
                 f"columns must be value and weight; {table.name} has {', '.join(table.columns)}:"
-                f" say which with --columns, such as --columns {table.typed(found)}."
+                f" choose them with --columns, such as --columns {table.typed(found)}."
             )
         return found
 

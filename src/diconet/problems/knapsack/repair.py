@@ -1,9 +1,9 @@
-"""A knapsack's halves, and what is exchanged across them: a split with a budget, an exact merge.
+"""The core of a knapsack in halves: a split with a budget, and an exact merge.
 
-The relaxation (`prices`) says which items to take, and what it would lose to flip one. The first
-cut sets aside the items that no better choice flips; the others, the *core*, are dealt out into
+The relaxation (`prices`) says which items to take, and what flipping one would lose. The first
+cut fixes the items that no better choice flips; the others, the *core*, are divided into
 halves until a part is small. A part's answer is the list of its choices (`frontier_kernels`). The
-merge joins two lists: what one half leaves over, the other may use.
+merge joins two lists: one half may use the room that the other leaves.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from diconet.problems.knapsack.frontier_kernels import best_pair, join
 
 VALUE, WEIGHT, TAKEN, LOSS, KEPT, FLIPPED = range(6)
 """The columns of an item: value and weight; whether the first price's relaxation takes it, and what
-flipping it loses there; what keeping it as it is, and flipping it, loses at the second price."""
+flipping it loses there; what keeping it, and flipping it, loses at the second price."""
 
 ROOM, CORE, BUDGET, BUDGET_2, MOST, COVERED = range(6)
-"""The columns of a context: the room beside what is taken, half of it for each half; how many items
-the core may have; what a choice may lose at the first price and at the second; how many pairs a
-node may look at. Below the root also whether the core has all that a better choice could flip."""
+"""The columns of a context: the room beside what is taken, half of it for each half; the maximum
+size of the core; what a choice may lose at the first price and at the second; the maximum number of
+pairs per node. Below the root also whether the core has all that a better choice could flip."""
 
 _ROOT_COLUMNS = COVERED
 
@@ -40,18 +40,18 @@ CORE_GROWTH = Growth(depth=12, leaf_size=8)
 """Leaves of the core have at most eight items: 256 choices."""
 
 LARGEST_LEAF = 62
-"""A choice of a leaf is a number with one bit per item."""
+"""A choice in a leaf is an integer with one bit per item."""
 
 Deal = Literal["even", "random"]
 
 
 class CoreSplit(Part):
-    """Sets aside what is certain, then deals out the core in halves.
+    """Fixes what is certain, then divides the core into halves.
 
-    The core is made of the items that lose least when flipped, which are dealt out in that order,
-    one to each side in turn, so both halves have as much to choose from. With a `network`, they are
-    dealt out by its score; if it is to `choose`, so is the core. With `deal` "random", each item
-    goes to a random side.
+    The core consists of the items with the smallest losses when flipped, which are dealt out in
+    that order, one to each side in turn, so that both halves have as much to choose from. With a
+    `network`, they are dealt out by its score; with `choose`, it also selects the core. With `deal`
+    "random", each item goes to a random side.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class CoreSplit(Part):
     def _rank(
         self, sets: SetBatch, seeds: Int[Tensor, "sets"], network: nn.Module | None
     ) -> Int[Tensor, "items"]:
-        """Each item's place in its set by how likely it is to be flipped; ties fall by chance."""
+        """Each item's rank in its set by how likely it is to be flipped, with random ties."""
         by_chance = segment_sort(uniform(mix(seeds[sets.owner], sets.position)), sets.owner)
         key = sets.items[:, LOSS] if network is None else -network(sets).double()
         order = by_chance[segment_sort(key[by_chance], sets.owner)]
         return sets.position[inverse(order)]
 
     def _set_aside(self, sets: SetBatch, seeds: Int[Tensor, "sets"]) -> Cut:
-        """The first cut: items that stay as they are, and the core."""
+        """The first cut: fixed items, and the core."""
         loss, context = sets.items[:, LOSS], sets.context
         possible = open_items(sets)
         some = sets.select(index_of(possible), sets.sum(possible.double()).long())
@@ -104,7 +104,7 @@ class CoreSplit(Part):
         covered = torch.isinf(least)
         off = sets.sum(torch.where(core, 0.0, sets.items[:, KEPT]))
         budget_2 = context[:, BUDGET_2] - off
-        # What was set aside without need must not use up the second budget.
+        # Items fixed without need must not use up the second budget.
         loose = ~covered & (off > 0.5 * context[:, BUDGET_2])
         child = torch.cat([context, covered.double()[:, None]], 1)
         child[:, BUDGET] = torch.minimum(context[:, BUDGET], least)
@@ -128,9 +128,9 @@ def open_items(sets: SetBatch) -> Bool[Tensor, "items"]:
 
 
 class Choices(NamedTuple):
-    """The choices of a node by rising weight and value: what they add, and lose at both prices.
+    """The choices of a node by ascending weight and value: changes, and losses at both prices.
 
-    `left` and `right` are the places of a choice's two parts in the lists of the node's halves; at
+    `left` and `right` are the indices of a choice's two parts in the lists of the node's halves; at
     a leaf, bit i of `left` says whether item i is flipped.
     """
 
@@ -148,7 +148,7 @@ _AS_IT_IS = Choices(_NOTHING, _NOTHING, _NO_LOSS, _NO_LOSS, _NOTHING, _NOTHING)
 
 @dataclass(frozen=True, eq=False)
 class Frontiers:
-    """The lists of all nodes of a level (None where the root needs none), and those below."""
+    """The lists of all nodes of a level (None if the root needs none), and those below."""
 
     level: Level
     below: Frontiers | None
@@ -180,13 +180,13 @@ class Frontiers:
 
 
 def _ones(bits: int) -> np.ndarray:
-    """The places of the bits that are set."""
+    """The positions of the bits that are set."""
     return np.array([i for i in range(bits.bit_length()) if bits >> i & 1], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Repaired:
-    """The best choice of every root: what to flip, and whether it is the best within the budget."""
+    """The best choice of every root: what to flip, and whether it is optimal within the budget."""
 
     roots: SetBatch
     flipped: Bool[Tensor, "items"]
@@ -203,7 +203,7 @@ class Repaired:
 
     @property
     def solution(self) -> Sequences:
-        """The choice as places within each set, in the order of the items."""
+        """The choice as positions within each set, in the order of the items."""
         chosen = self.chosen
         sizes = self.roots.sum(chosen.double()).long()
         return Sequences(self.roots.position[index_of(chosen)], sizes)
@@ -212,8 +212,8 @@ class Repaired:
 class FrontierMerge(Part):
     """Joins the lists of two halves; at the root, finds the best pair that fits.
 
-    The two halves of the core are never joined into one list: of their pairs only the best counts,
-    and one walk along both finds it.
+    The two halves of the core are never joined into one list: only the best of their pairs matters,
+    and one pass over both finds it.
     """
 
     def forward(self, level: Level, below: Frontiers | None, target: None) -> Frontiers | Repaired:
@@ -222,7 +222,7 @@ class FrontierMerge(Part):
 
 
 def _lists_of(level: Level, below: Frontiers | None) -> Frontiers:
-    """The lists of a level's nodes; those of the root and of the core are left out if cut."""
+    """The lists of a level's nodes, except those of the root and of the core if they were cut."""
     context, starts = to_host(level.sets.context), level.sets.offsets.tolist()
     items = to_host(level.sets.items)
     half = {node: 2 * i for i, node in enumerate(level.inner.tolist())}
@@ -250,7 +250,7 @@ def _lists_of(level: Level, below: Frontiers | None) -> Frontiers:
 
 
 def _flips(items: np.ndarray) -> list[Choices]:
-    """For every item the list of two choices: to leave it as it is, and to flip it."""
+    """For every item a list of two choices: to keep it, and to flip it."""
     sign = np.where(items[:, TAKEN] > 0, -1, 1)
     added = [sign * items[:, column].astype(np.int64) for column in (WEIGHT, VALUE)]
     nothing, same, bit = np.zeros_like(sign), np.zeros(len(items)), np.array([0, 1])
@@ -268,7 +268,7 @@ def _joined(
 
 
 def _leaf(flips: list[Choices], limits: tuple[float, float, int, float]) -> tuple[Choices, bool]:
-    """The list of a leaf, one item after the other, and whether nothing was thinned out."""
+    """The list of a leaf, built item by item, and whether nothing was thinned out."""
     if len(flips) > LARGEST_LEAF:
         raise ValueError(f"a leaf must have at most {LARGEST_LEAF} items; got {len(flips)}.")
     choices, whole = _AS_IT_IS, True

@@ -1,4 +1,4 @@
-"""Trees on one knapsack after the other way of dividing it, until the best choice is proven."""
+"""Grows trees on knapsacks, with larger and larger cores, until the best choice is proven."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from diconet.problems.knapsack.prices import Prices
 from diconet.problems.knapsack.repair import Repaired
 
 PAIRS = (2**12, 2**16, 2**16, 2**18, 2**18, 2**20)
-"""How many pairs a node may look at: with every round in which that was too few, the next."""
+"""The maximum number of pairs per node; the next entry after each round in which it was too low."""
 
 FIRST_CORE = 32
 LARGEST_CORE = 1_024
-"""How many items the core has at first, and at most; it doubles while its trees are complete."""
+"""The initial and the maximum size of the core; it doubles while its trees are complete."""
 
 
 @dataclass(eq=False)
@@ -38,7 +38,7 @@ class Hunt:
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray, room: int) -> Hunt:
-        """Starts from what greedy takes by falling value per weight."""
+        """Starts from the greedy choice by value per weight."""
         chosen = np.zeros(len(values), dtype=bool)
         left = room
         for item in np.argsort(-(values / weights), kind="stable").tolist():
@@ -50,12 +50,12 @@ class Hunt:
 
     @classmethod
     def of_set(cls, one: SetBatch) -> Hunt:
-        """The same for a set of one knapsack with whole numbers, as `KnapsackTask` draws it."""
+        """The same for a set of one knapsack with whole numbers, as drawn by `KnapsackTask`."""
         values, weights = to_host(one.items[:, :2].round().long()).T
         return cls.of(values.copy(), weights.copy(), int(one.context[0, 0]))
 
     def columns(self) -> tuple[np.ndarray, list[float]]:
-        """The items and the context that the split and the merge take."""
+        """The items and the context for the split and the merge."""
         prices = self.prices
         tight, sure = prices.chosen()
         self.price = tight.price
@@ -77,7 +77,7 @@ class Hunt:
         return items, [room, self.core, budget, budget_2, PAIRS[self.round]]
 
     def learn(self, answer: Repaired, example: int, chosen: np.ndarray) -> None:
-        """Takes over a better choice, and what the tree proved; says how to go on."""
+        """Records a better choice and what the tree proved; sets the limits of the next tree."""
         prices = self.prices
         if bool(answer.found[example]):
             value = int(prices.values[chosen].sum())
@@ -96,25 +96,25 @@ class Hunt:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to prove, or to try."""
+        """Whether nothing is left to prove or to try."""
         return self.prices.proven or self.round >= len(PAIRS) or self.core > self.largest_core
 
 
 def _down(whole: int) -> float:
-    """The largest float64 that is not above a whole number."""
+    """The largest float64 that is at most a whole number."""
     near = float(whole)
     return float(np.nextafter(near, -np.inf)) if int(near) > whole else near
 
 
 def one_by_one(sets: SetBatch) -> list[SetBatch]:
-    """Every set as a batch of its own."""
+    """Every set as a separate batch."""
     return [
         sets.take(torch.tensor([i], device=sets.sizes.device)).as_roots() for i in range(len(sets))
     ]
 
 
 def batch_of(hunts: Sequence[Hunt], device: str | torch.device = "cpu") -> SetBatch:
-    """Several knapsacks as the split and the merge take them, on a device."""
+    """Several knapsacks as a batch for the split and the merge, on a device."""
     columns = [hunt.columns() for hunt in hunts]
     return SetBatch.of(
         [torch.from_numpy(items) for items, _ in columns],
@@ -126,9 +126,9 @@ def batch_of(hunts: Sequence[Hunt], device: str | torch.device = "cpu") -> SetBa
 def run(
     hunts: Sequence[Hunt], model: DiCoNet, seeds: torch.Tensor, *, seconds: float = math.inf
 ) -> None:
-    """Grows and folds trees on all knapsacks that are still open, until none is.
+    """Grows and folds trees on all open knapsacks, until none is open.
 
-    No tree is begun after that many `seconds` of CPU time.
+    No tree is started after that many `seconds` of CPU time.
     """
     step, start = 0, time.process_time()
     while time.process_time() - start < seconds and (

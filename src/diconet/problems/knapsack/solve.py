@@ -1,4 +1,4 @@
-"""Knapsacks of a user's own: what to take, never over capacity, and how good it is for certain."""
+"""A user's knapsacks: what to take, never over capacity, with a bound on the best value."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DENSE_LIMIT = 5_000
-"""The most items for a network whose cost grows with their square."""
+"""The maximum number of items for a network of quadratic cost."""
 
 _INSTANCES_AT_ONCE = 1_024
 
 _KEPT, _FLIPPED, _LEFT = range(3)
-"""How an item got into the knapsack: the relaxation took it, the tree put it in; or it did not."""
+"""Whether the relaxation took an item and the answer keeps it, the tree put it in, or neither."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Packing(Solution):
     """A choice of items: `chosen`, their indices in order, of total `weight` and `value`.
 
-    `bound` is a value that no choice can exceed, and `gap` how far at most, relative to the value,
-    the answer is from the best: 0 if it is proven optimal. The tree's first cut takes what the
-    fractional optimum takes and the answer keeps, its second what the answer takes beside that.
+    `bound` is an upper bound on the value of any choice, and `gap` bounds the relative distance of
+    the answer from the best: 0 if it is proven optimal. The tree's first cut takes what the
+    fractional optimum takes and the answer keeps, its second what the answer takes in addition.
     """
 
     values: np.ndarray
@@ -59,20 +59,20 @@ class Packing(Solution):
 
     @property
     def gap(self) -> float:
-        """How much better, relative to this, the best choice could be; 0 if this is proven it."""
+        """How much better the best choice could be, relative to this one; 0 if proven optimal."""
         if self.bound <= self.value:
             return 0.0
         return self.bound / self.value - 1 if self.value > 0 else math.inf
 
     def quality(self) -> str:
-        """The number of items, and how near to the best choice they certainly are."""
+        """The number of items, and a bound on the distance to the best choice."""
         items = f"{len(self.chosen)} of {len(self.values)} items"
         if self.gap == 0:
             return f"{items}, proven optimal"
         return f"{items}, at most {100 * self.gap:.3g}% below the best"
 
     def record(self) -> dict[str, Any]:
-        """Items, value, weight, capacity, what is proven of the value, and what was chosen."""
+        """Items, value, weight, capacity, what is proven of the value, and the choice."""
         return {
             "items": len(self.values),
             "value": self.value,
@@ -87,7 +87,7 @@ class Packing(Solution):
         return {"value": self.values, "weight": self.weights}
 
     def answer_columns(self) -> dict[str, Any]:
-        """1 for every item that is chosen, 0 for the others."""
+        """1 for every chosen item, 0 for the others."""
         return {"chosen": np.isin(np.arange(len(self.values)), self.chosen).astype(int)}
 
     def title(self) -> str:
@@ -102,7 +102,7 @@ class Packing(Solution):
         return Stage("", parts)
 
     def stages(self, most: int = 6) -> list[Stage]:
-        """One step per call: the items it took (part 1), those taken before (0) and those left."""
+        """One stage per call: the items it took (part 1), those taken before (0) and those left."""
         from diconet.problems.knapsack.draw import stages_of
 
         return stages_of(self)
@@ -148,19 +148,19 @@ def knapsack(
     seed: int | None = None,
     device: str | torch.device = "cpu",
 ) -> Packing | list[Packing]:
-    """The items to take so that they are worth most and weigh at most `capacity` together.
+    """The most valuable items that weigh at most `capacity` together.
 
-    Sums are exact on the numbers given, be they floats, integers of any size, fractions or
+    Sums are exact for the numbers given, whether floats, integers of any size, fractions or
     decimals, so the capacity is never exceeded, not even by rounding.
 
     Args:
-        values: What each item is worth: n numbers; or a list of such, solved as one batch.
-        weights: What each item weighs: as many numbers as values.
-        capacity: What the chosen items may weigh together; for a list, one number or one each.
-        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
-            default one if None.
-        seed: Decides how equal items are divided; most answers are proven optimal whatever it is.
-        device: Where the network works, such as "cuda".
+        values: The values of the items: n numbers; or a list of such, solved as one batch.
+        weights: The weights of the items: as many numbers as values.
+        capacity: The maximum total weight; for a list, one number or one each.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; None for
+            the default.
+        seed: Decides how equal items are divided; most answers are proven optimal for any seed.
+        device: Where to run the network, such as "cuda".
 
     Returns:
         The packing, or a list of packings for a list of knapsacks.
@@ -172,7 +172,7 @@ def knapsack(
     instances = (
         _read_many(values, weights, capacity) if many else [Instance.of(values, weights, capacity)]
     )
-    # Lists are sorted and joined on the CPU: the network is too small for a GPU to make it faster.
+    # Lists are sorted and joined on the CPU: the network is too small to gain from a GPU.
     network = as_network(PROBLEM, model, device)
     seed = check_seed(seed)
     packings: list[Packing] = []
@@ -201,7 +201,7 @@ def _solve(
     seeds = mix(torch.full((len(instances),), seed or 0, device=device), 0)
     loose = [instance.rounded(safe=False) for instance in instances]
     bounds, hunts = _hunts(loose, network, seeds), []
-    # Where numbers had to be rounded, the best choice may not fit: then once more, to be safe.
+    # If numbers had to be rounded, the best choice may not fit: then solve again, rounding safely.
     over = [i for i, one in enumerate(instances) if one.room_beside(bounds[i].chosen) < 0]
     again = [instances[i].rounded(safe=True) for i in over]
     hunts = list(bounds)
@@ -226,7 +226,7 @@ def _hunts(several: list[Rounded], network: DiCoNet, seeds: torch.Tensor) -> lis
 def _packing(
     instance: Instance, rounded: Rounded, how: np.ndarray, left: int, limit: int
 ) -> Packing:
-    """The answer, given at which cut each useful item was taken (`left` if at none) and a bound."""
+    """The answer, given a bound and the cut that took each useful item (`left` if none)."""
     at = np.full(len(instance.values), left)
     at[instance.useful] = how
     at[instance.free] = 0
@@ -241,7 +241,7 @@ def _packing(
 def _by_tree(
     instances: list[Instance], network: DiCoNet, seed: int | None, device: str | torch.device
 ) -> list[Packing]:
-    """The answers of any other network, such as the paper's: its tree, then greedy on top."""
+    """The answers of any other network, such as the paper's: its tree, then greedy."""
     coarse = [one.rounded(safe=True, sum_bits=ITEM_BITS) for one in instances]
     sets = SetBatch.of(
         [torch.from_numpy(np.column_stack([c.values, c.weights]).astype(float)) for c in coarse],
@@ -249,8 +249,8 @@ def _by_tree(
     ).to(device)
     if int(sets.sizes.max()) > _DENSE_LIMIT:
         raise ValueError(
-            f"values must be at most {_DENSE_LIMIT} for this model, whose cost grows with the"
-            f" square; got {int(sets.sizes.max())}."
+            f"values must be at most {_DENSE_LIMIT} for this model, whose cost is"
+            f" quadratic; got {int(sets.sizes.max())}."
         )
     seeds = None
     if seed is not None:
@@ -260,7 +260,7 @@ def _by_tree(
     sides = outcome.tree.sides
     taken_at = sides.long().cumprod(0).sum(0)  # the first cut that puts an item on the first side
     chosen = outcome.solution.mask(sets)
-    fits = used(sets, chosen) <= sets.context[:, ROOM]  # not if a split gave more than there is
+    fits = used(sets, chosen) <= sets.context[:, ROOM]  # false if a split took too much
     chosen = chosen & fits[sets.owner]
     filled = greedy_fill(sets, by_ratio(sets), chosen=chosen)
     left = len(sides) + 1

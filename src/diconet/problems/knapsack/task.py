@@ -20,8 +20,8 @@ from diconet.problems.knapsack.greedy import VALUE, WEIGHT, used, worth
 class KnapsackTask:
     """Values and weights uniform in [0, 1], capacity uniform in [0.2 n, 0.3 n].
 
-    All numbers are whole, in steps of `unit`, and held as float64: sums are exact. A set's context
-    is its capacity.
+    All numbers are whole, in steps of `unit`, and held as float64, so that sums are exact. A set's
+    context is its capacity.
     """
 
     num_features: int = 2
@@ -40,7 +40,7 @@ class KnapsackTask:
         return SetBatch.pack(items, torch.full((num_sets,), set_size, device=rng.device), capacity)
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
-        """The value packed; an overfull knapsack is worth nothing."""
+        """The value packed; an overfull knapsack earns nothing."""
         chosen = solution.mask(sets)
         fits = used(sets, chosen) <= sets.context[:, 0]
         return worth(sets, chosen) * fits * self.unit

@@ -1,4 +1,4 @@
-"""What dividing and what learning do to tours, at equal processor time."""
+"""What dividing and learning do for tours, at equal processor time."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class RandomLine(Part):
 
 
 class SureSplit(Part):
-    """Cuts where few likely edges cross: the best of many lines, by what the network said.
+    """Cuts where few likely edges cross: the best of many lines, by the network's scores.
 
-    `edges` are pairs of rows of the roots, `chance` how likely each is part of the tour.
+    `edges` are pairs of rows of the roots, `chance` the probability that each is part of the tour.
     """
 
     def __init__(self, edges: Int[Tensor, "edges 2"], chance: Tensor, directions: int = 8) -> None:
@@ -81,10 +81,10 @@ def ablate(
     num_sets: int = 3,
     model: Any = None,
 ) -> list[dict[str, Any]]:
-    """Mean length of tours per way to divide and to score, each with the same processor time.
+    """Mean length of tours per division and scores, each with the same processor time.
 
-    All run on one thread, and what a network takes counts. "ratio" is to the shortest tour that any
-    of them found, "error" its standard error over the sets.
+    All run on one thread, including the network's time. "ratio" is relative to the shortest tour
+    that any of them found, "error" its standard error over the sets.
     """
     network = as_network(PROBLEM, model)
     assert isinstance(network.merge, EdgeMerge)
@@ -108,7 +108,7 @@ def ablate(
 def _of_one(
     merge: EdgeMerge, cities: Tensor, seconds: float, seed: int
 ) -> dict[tuple[str, str], float]:
-    """The length that each way gets to on one set."""
+    """The tour length of each way on one set."""
     points = cities.double().numpy()
     metric = Metric.of(points)
     start = time.process_time()

@@ -1,9 +1,9 @@
-"""Tours by divide and conquer: leaves searched on their own, seams repaired on the way up.
+"""Tours by divide and conquer: leaves searched separately, seams repaired on the way up.
 
 A round grows a tree over all cities. Its leaves are searched one by one while the rest of the tour
-stays; then each inner node searches the cities along its cut. The next round cuts in other
-directions, so that no seam stays one. The tour is cut into strands, paths with fixed ends, which
-two threads can search at the same time. There are two strands whatever the number of threads, so
+stays fixed; then each inner node searches the cities along its cut. The next round cuts in other
+directions, so that seams move. The tour is cut into strands, paths with fixed ends, which
+two threads can search in parallel. There are two strands whatever the number of threads, so
 the answer does not depend on it; under a time limit, one thread has the tour in one piece.
 """
 
@@ -30,26 +30,26 @@ from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.parts import search_part
 
 LEAF = 2_000
-"""Cities of a leaf, at most: small enough for the cache, large enough to have few seams."""
+"""Maximum cities per leaf: small enough for the cache, large enough to have few seams."""
 
 _STRANDS = 2
-_WALK = 50  # steps of the walk that picks the edges of a kick, at most
+_WALK = 50  # maximum steps of the walk that picks the edges of a kick
 _BATCH = 2.0  # kicks per city in a round
-_FIRST = 0.5  # the same in the first, which tells how many there is time for
-_SEAM = 5  # near neighbours that show a city lies at a cut
+_FIRST = 0.5  # the same in the first round, which shows how many kicks there is time for
+_SEAM = 5  # a city lies at a cut if one of this many near neighbours is across it
 _WIDTH = 5  # edges from a cut to the border of the strip that is searched along it
 _HAIR = 1e-12
-_FEW = 500  # cities up to which there is more than one start
+_FEW = 500  # up to this many cities there are several starts
 _STARTS = 4
-_KICKS_PER_START = 25.0  # per city, where there is a time limit
-# What a kick may cost at first, in units of the edges it takes out. Larger tours have too few kicks
-# per city to cool down from anything.
+_KICKS_PER_START = 25.0  # per city, under a time limit
+# What a kick may cost at first, in units of the edges it removes. Larger tours have too few kicks
+# per city to cool down.
 _HEAT = 0.7
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much search there is: `kicks` per city, ended early at the time `deadline`."""
+    """The search effort: `kicks` per city, ended early at the time `deadline`."""
 
     kicks: float
     deadline: float | None = None
@@ -59,7 +59,7 @@ class Budget:
     def of(
         cls, kicks: float, seconds: float | None, clock: Callable[[], float] = time.monotonic
     ) -> Budget:
-        """A budget that starts now; with seconds, these alone bound it."""
+        """A budget that starts now; if seconds are given, only they bound it."""
         return cls(kicks, None if seconds is None else clock() + seconds, clock)
 
     @property
@@ -79,9 +79,9 @@ def searched(
     threads: int | None = None,
     split: torch.nn.Module | None = None,
 ) -> np.ndarray:
-    """The tour made shorter, never longer; divided where it has more than `leaf` cities.
+    """The tour after a search, never longer; divided if it has more than `leaf` cities.
 
-    Where the budget has a deadline, rounds go on until then.
+    If the budget has a deadline, rounds continue until then.
     """
     tour = np.array(tour, dtype=np.int32)
     if len(tour) < 5:
@@ -90,7 +90,7 @@ def searched(
     flat = _Flat(metric, near, seed, tiny)
     if len(tour) <= _FEW and (budget.kicks > 0 or budget.deadline is not None):
         return flat.best_of_starts(tour, budget)
-    # From a poor tour, parts would be full of ways outside that must stay; this takes little time.
+    # In a poor tour, parts would be full of fixed paths outside; this takes little time.
     best = tour = flat.run(tour, True, 0, 0, 0.0, 0.0)
     split = AcrossSplit() if split is None else split
     for number, step in enumerate(_steps(budget, _HEAT if len(tour) <= LEAF else 0.0)):
@@ -106,7 +106,7 @@ def searched(
 
 @dataclass(frozen=True)
 class _Step:
-    """Part of a search: kicks per city, and what a kick may cost at its beginning and end."""
+    """One step of a search: kicks per city, and what a kick may cost at its start and end."""
 
     kicks: float
     warm: float
@@ -114,7 +114,7 @@ class _Step:
 
 
 def _steps(budget: Budget, heat: float) -> Iterator[_Step]:
-    """The steps that fill a budget; they cool down from `heat` to 0 as it runs out."""
+    """The steps that fill a budget, cooling down from `heat` to 0 as it runs out."""
     begun, done, total = budget.clock(), 0.0, budget.kicks
     while not budget.over:
         kicks = min(_BATCH, total - done)
@@ -140,7 +140,7 @@ class _Flat:
     def run(
         self, tour: np.ndarray, descend: bool, kicks: int, number: int, warm: float, cool: float
     ) -> np.ndarray:
-        """The tour after `kicks` kicks, and after exchanges if it is to `descend` first."""
+        """The tour after `kicks` kicks, preceded by exchanges if `descend`."""
         tour = tour.copy()
         link = np.full((len(tour), 2), -1, dtype=np.int32)
         core = np.arange(len(tour), dtype=np.int32)
@@ -151,7 +151,7 @@ class _Flat:
         return tour
 
     def best_of_starts(self, tour: np.ndarray, budget: Budget) -> np.ndarray:
-        """The shortest of several searches: the first from this tour, the others from any."""
+        """The shortest of several searches: the first from this tour, the others from random."""
         best, number = tour, 0
         timed = budget.deadline is not None
         kicks = int((_KICKS_PER_START if timed else budget.kicks / _STARTS) * len(tour))
@@ -165,7 +165,7 @@ class _Flat:
 
 
 def _seed(*numbers: int) -> np.uint64:
-    """A seed of its own for every search."""
+    """A separate seed for every search."""
     state = torch.tensor(0, device="cpu")
     for number in numbers:
         state = mix(state, number)
@@ -173,7 +173,7 @@ def _seed(*numbers: int) -> np.uint64:
 
 
 class _Round:
-    """One tree: what is needed to search its leaves and seams."""
+    """One round: the state needed to search the leaves and seams of its tree."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _Round:
         self.kicks, self.tiny, self.threads = kicks, tiny, threads or _threads()
         self.seeds = (seed, number)
         num = len(tour)
-        # Strands begin elsewhere in every round, so that their ends do not stay either.
+        # Strands begin elsewhere in every round, so that their ends move too.
         strands = _STRANDS if budget.deadline is None else self.threads
         start = (number * num) // (2 * _STRANDS) + number * 97
         self.paths = [path.copy() for path in np.array_split(np.roll(tour, -start), strands)]
@@ -203,7 +203,7 @@ class _Round:
         self.local = np.full(num, -1, dtype=np.int32)
 
     def run(self, split: torch.nn.Module, leaf: int) -> np.ndarray:
-        """The tour after all leaves and seams were searched."""
+        """The tour after a search of all leaves and seams."""
         cities = torch.from_numpy(self.metric.xy).float()
         sets = SetBatch.of([cities])
         seeds = torch.tensor([int(_seed(*self.seeds))], device="cpu") if self.seeds[1] else None
@@ -212,7 +212,7 @@ class _Round:
         return np.concatenate(self.paths)
 
     def __call__(self, level: Level, below: Any, target: Any) -> None:
-        """Searches all parts of a level; the strands are what threads share out."""
+        """Searches all parts of a level; threads share the strands."""
         if self.budget.over:
             return
         parts: list[list[tuple[np.ndarray, bool]]] = [[] for _ in self.paths]
@@ -232,7 +232,7 @@ class _Round:
             list(pool.map(work, range(len(self.paths))))
 
     def _search(self, which: int, members: np.ndarray, seam: bool, seed: np.uint64) -> None:
-        """Kicks, and at a seam exchanges first, which may be new there."""
+        """Makes kicks, at a seam after exchanges, since new ones may be possible there."""
         search_part(
             self.metric.xy,
             self.metric.code,
@@ -254,7 +254,7 @@ class _Round:
 
 
 def _threads() -> int:
-    """As many as there are strands, unless the process is to use fewer, as Dask's workers are."""
+    """One thread per strand, unless the process is limited to fewer, as Dask's workers are."""
     return min(_STRANDS, int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or _STRANDS))
 
 

@@ -1,8 +1,8 @@
-"""A merge over near neighbours: a signal over edges, re-scored where a cut has damaged it.
+"""A merge over near neighbours: edge scores, recomputed where a cut has affected them.
 
-At a leaf the network scores every edge. At an inner node it looks again only at the cities whose
-neighbours the cut had taken away, and at their surroundings, with the children's scores as input.
-A cut is a line and a node an area, so the work of all merges together stays in proportion to n.
+At a leaf the network scores every edge. At an inner node it rescores only the cities that had
+neighbours across the cut, and their surroundings, with the children's scores as input.
+A cut is a line and a node an area, so the total work of all merges stays in proportion to n.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _AROUND = 3
 
 @dataclass(frozen=True, eq=False)
 class EdgeSignal:
-    """For every item of the roots, its neighbours (as rows of the roots) and how likely each is.
+    """For every item of the roots, its neighbours (as rows of the roots) and their scores.
 
-    Items that no node of the level holds have empty slots.
+    Items that are in no node of the level have empty slots.
     """
 
     roots: SetBatch
@@ -46,7 +46,7 @@ class EdgeSignal:
 
     @property
     def solution(self) -> Sequences:
-        """The tours that take the likeliest edges first."""
+        """The greedy tours that take the likeliest edges first."""
         cities = [to_host(items) for items in self.roots.unpack()]
         return Sequences.of(
             [
@@ -56,7 +56,7 @@ class EdgeSignal:
         ).to(self.logits.device)
 
     def edges(self) -> tuple[Int[Tensor, "edges 2"], Float[Tensor, "edges"]]:
-        """Each edge once, as two rows of the roots, and its score: the mean of both directions."""
+        """Each edge once, as two rows of the roots, with its score, the mean of both directions."""
         graph = self.graph
         rows = torch.arange(len(self.logits), device=self.logits.device)
         rows = rows[:, None].expand_as(graph.neighbour)
@@ -65,7 +65,7 @@ class EdgeSignal:
         return torch.stack([rows[once], graph.neighbour[once]], 1), score[once]
 
     def likely(self, many: int) -> list[np.ndarray]:
-        """For every set, each city's `many` likeliest neighbours (as places within the set)."""
+        """For every set, each city's `many` likeliest neighbours (as positions within the set)."""
         shown = self.logits.detach().masked_fill(~self.graph.present, -torch.inf)
         best = shown.topk(min(many, shown.shape[1]), dim=1).indices
         rows = self.graph.neighbour.gather(1, best)
@@ -73,7 +73,7 @@ class EdgeSignal:
         return [to_host(some) for some in places.split(self.roots.sizes.tolist())]
 
     def candidates(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For every set, its edges (as places within the set) and their scores, each edge once."""
+        """For every set, its edges (as positions within it) and their scores, each edge once."""
         edges, score = self.edges()
         owner = self.roots.owner[edges[:, 0]]
         places = (edges - self.roots.offsets[:-1][owner][:, None]).to(torch.int32)
@@ -87,9 +87,9 @@ class EdgeSignal:
 class EdgeMerge(Part):
     """Scores the edges to each city's nearest neighbours, within leaves and across cuts.
 
-    Cities at most `reach` edges from a damaged one are scored again, and those up to `context`
-    further edges away are looked at for it. Away from training, nodes go through the network in
-    groups of about `chunk` cities, which bounds memory and stays in the processor's cache.
+    Cities at most `reach` edges from an affected one are rescored, with those up to `context`
+    further edges away as input. Except in training, nodes go through the network in
+    groups of about `chunk` cities, which bounds memory and fits the processor's cache.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class EdgeMerge(Part):
 
     @classmethod
     def fresh(cls, width: int = 48, num_layers: int = 8, slots: int = 8) -> EdgeMerge:
-        """An untrained one; it sees an edge's features, its score below, and if it had one."""
+        """An untrained merge; it sees an edge's features, its score below, and if it had one."""
         return cls(NeighbourNet(NUM_FEATURES + 2, width, num_layers), slots)
 
     def forward(
@@ -140,14 +140,14 @@ class EdgeMerge(Part):
         known: Bool[Tensor, "items slots"],
         rows: Int[Tensor, "rows"],
     ) -> Float[Tensor, "rows slots"]:
-        """The scores of some rows, which see each other and nothing else."""
+        """The scores of some rows, which see only each other."""
         part = graph.within(rows)
         below = torch.stack([prior[rows] / 4, known[rows].to(prior.dtype)], 2)
         features = torch.cat([edge_features(sets.items[rows], part), below], 2)
         return self.net(part, features * part.present[:, :, None])
 
     def _groups(self, sets: SetBatch, region: Int[Tensor, "rows"]) -> Iterator[Int[Tensor, "rows"]]:
-        """The rows to look at, in groups of whole nodes; one group where gradients are wanted."""
+        """The rows to score, in groups of whole nodes; one group if gradients are needed."""
         if len(region) == 0:
             return
         if torch.is_grad_enabled() or len(region) <= self.chunk:
@@ -160,10 +160,10 @@ class EdgeMerge(Part):
 
 
 def scored_once(merge: EdgeMerge, sets: SetBatch, leaf_size: int = 3_000) -> EdgeSignal:
-    """The signal of one large set, where the network looks at every city once.
+    """The signal of one large set, from one forward pass per city.
 
-    The cities of a leaf are scored together with those up to three edges around them, so that no
-    cut shows; each thread works on one leaf at a time, which bounds memory.
+    The cities of a leaf are scored together with those up to three edges around them, so that cuts
+    have no effect; each thread works on one leaf at a time, which bounds memory.
     """
     graph = NearGraph.of(sets, merge.slots)
     leaves = grow(AcrossSplit(), sets, Growth(leaf_size=leaf_size)).leaves
@@ -181,7 +181,7 @@ def scored_once(merge: EdgeMerge, sets: SetBatch, leaf_size: int = 3_000) -> Edg
         logits[rows] = scores[torch.searchsorted(region, rows)]
 
     many = torch.get_num_threads()
-    # One leaf per thread: tensors of a leaf are too small to be shared out.
+    # One leaf per thread: the tensors of a leaf are too small to be shared among threads.
     with (
         one_thread(),
         ThreadPoolExecutor(many, initializer=torch.set_num_threads, initargs=(1,)) as pool,
@@ -193,7 +193,7 @@ def scored_once(merge: EdgeMerge, sets: SetBatch, leaf_size: int = 3_000) -> Edg
 def _handed_up(
     sets: SetBatch, graph: NearGraph, below: EdgeSignal | None
 ) -> tuple[Float[Tensor, "items slots"], Bool[Tensor, "items slots"]]:
-    """The score that each edge of a level had in the level below, and whether it had one."""
+    """The score of each edge of a level in the level below, and whether it had one."""
     known = torch.zeros_like(graph.present)
     prior = sets.items.new_zeros(known.shape)
     if below is None:
@@ -221,7 +221,7 @@ def at_roots(
 
 
 def log_likelihood(signal: EdgeSignal, target: Sequences) -> Float[Tensor, "sets"]:
-    """log-probability of which edges the target tours use, each edge on its own, per city."""
+    """log-probability of the edges of the target tours, each edge independently, per city."""
     rows = target.rows(signal.roots)
     starts, sizes = offsets_of(target.sizes)[:-1], target.sizes
     owner = owner_of(sizes)
@@ -241,7 +241,7 @@ class LengthMerge(Part):
     """Scores every edge by minus its length, in units of the mean distance to near neighbours.
 
     The control for what learning buys: everything after it is the same. The factor `scale` sets
-    how much the noise of a decoder weighs against it.
+    the weight of a decoder's noise relative to it.
     """
 
     def __init__(self, slots: int = 8, scale: float = 7.0) -> None:
@@ -253,7 +253,7 @@ class LengthMerge(Part):
         self, level: Level, below: EdgeSignal | None, target: Sequences | None
     ) -> EdgeSignal | None:
         if level.number:
-            return None  # the root alone sees every edge
+            return None  # only the root sees every edge
         sets = level.sets
         graph = NearGraph.of(sets, self.slots)
         length = torch.linalg.vector_norm(sets.items[graph.neighbour] - sets.items[:, None], dim=2)

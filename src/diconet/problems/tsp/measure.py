@@ -1,4 +1,4 @@
-"""How good tours are, and what they are compared with."""
+"""The quality of tours, and what they are compared with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from diconet.problems.tsp.search.metric import Metric
 
 
 def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
-    """Mean length, and its ratio to fast-tsp's, which has more time the larger n is."""
+    """Mean length, and its ratio to fast-tsp's, whose time grows with n."""
     costs, ratios = [], []
     for solution in solutions:
         length = Metric.of(solution.cities, solution.kind).length

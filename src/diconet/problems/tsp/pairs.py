@@ -1,7 +1,7 @@
 """The paper's travelling salesman (appendix C): a graph network at the leaves, another to merge.
 
 The answer of a node is a signal over all pairs of its cities: for each city, a distribution over
-which others are beside it on the tour.
+its neighbours on the tour.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from diconet.problems.tsp.search.beam import beam_tour
 from diconet.problems.tsp.search.metric import Metric
 
 NODE_INPUTS = 3
-"""Of the graph network on its own: degree and coordinates."""
+"""Node inputs of the graph network on its own: degree and coordinates."""
 
 MERGE_NODE_INPUTS = 1
-"""Of the merge: how much of what surrounds a city lies across the cut."""
+"""Node inputs of the merge: the share of a city's surroundings that lies across the cut."""
 
 MERGE_EDGE_INPUTS = 5
-"""Nearness and length across the cut, whether it is across, and what a leaf said, twice."""
+"""Nearness and length across the cut, whether it is across, and the leaf's output, twice."""
 
 _SQUARE_SPREAD = 12**-0.5  # the standard deviation of a coordinate in the unit square
 _REACH = 1.5
@@ -41,7 +41,7 @@ _FARTHEST = 8.0
 
 @dataclass(frozen=True, eq=False)
 class PairSignal:
-    """A number for every pair of cities of every node; `pairs.sets.index` leads to the roots."""
+    """A number for every pair of cities of every node; `pairs.sets.index` refers to the roots."""
 
     pairs: Pairs
     logits: Float[Tensor, "pairs"]
@@ -50,14 +50,14 @@ class PairSignal:
 
     @property
     def log_norm(self) -> Float[Tensor, "items"]:
-        """For each city, the log of what its distribution sums to."""
+        """For each city, the log of the normaliser of its distribution."""
         ends = torch.cat([self.pairs.one, self.pairs.other])
         both = torch.cat([self.logits, self.logits])
         return segment_logsumexp(both, ends, self.pairs.sets.num_items)
 
     @property
     def solution(self) -> Sequences:
-        """The tours that a beam search finds."""
+        """The tours found by beam search."""
         tours = [
             torch.from_numpy(beam_tour(Metric.of(to_host(cities)), near, scores, self.beam))
             for cities, (near, scores) in zip(self.pairs.sets.unpack(), self.rows(), strict=True)
@@ -65,7 +65,7 @@ class PairSignal:
         return Sequences.of(tours).to(self.logits.device)
 
     def candidates(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For every set, all its pairs (as places within the set) and their scores."""
+        """For every set, all its pairs (as positions within the set) and their scores."""
         sets = self.pairs.sets
         ends = torch.stack([self.pairs.one, self.pairs.other], 1)
         places = sets.position[ends].to(torch.int32)
@@ -78,7 +78,7 @@ class PairSignal:
         ]
 
     def rows(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For each set: every city's others, the likeliest first, and their log-probabilities."""
+        """For each set: every city's others, likeliest first, and their log-probabilities."""
         sizes = self.pairs.sets.sizes
         norms = self.log_norm.detach().split(sizes.tolist())
         logits = self.logits.detach().split((sizes * (sizes - 1) // 2).tolist())
@@ -96,8 +96,8 @@ class PairSignal:
 class PairMerge(Part):
     """One network scores the pairs of a leaf; another, given the leaves' scores, those of a union.
 
-    Without `merge` it stands for a tree of depth 0 only: the paper's reference. The network at the
-    leaves is held fixed where there is a merge to train, as it comes trained.
+    Without `merge` it works only for trees of depth 0: the paper's reference. The network at the
+    leaves is already trained, and stays fixed if there is a merge to train.
     """
 
     def __init__(self, leaf: PairNet, merge: PairNet | None = None) -> None:
@@ -129,7 +129,7 @@ class PairMerge(Part):
         return replace(signal, log_prob=log_likelihood(signal, target))
 
     def _of_leaves(self, level: Level, pairs: Pairs) -> Float[Tensor, "pairs"]:
-        """What the network that was trained on whole instances says of parts of one."""
+        """The scores that the network trained on whole instances gives to parts of one."""
         inputs = graph_inputs(pairs, enlarge=level.number > 0)
         return self.leaf_head(self.leaf(pairs, *inputs)[1]).squeeze(1)
 
@@ -140,7 +140,7 @@ class PairMerge(Part):
 
 
 class PairSplit(Part):
-    """A coin for every city, from a graph network of its own.
+    """One coin flip per city, with odds from its own graph network.
 
     Features are standardised over the set before they become coins: what all cities have in common
     grows from layer to layer, and would send them all to the same side.
@@ -162,9 +162,9 @@ class PairSplit(Part):
 def graph_inputs(
     pairs: Pairs, enlarge: bool = False
 ) -> tuple[Float[Tensor, "items inputs"], Float[Tensor, "pairs 1"]]:
-    """The complete graph with weights d_max - d(x, x'), as the paper has it, d_max = sqrt(2).
+    """The complete graph with weights d_max - d(x, x'), as in the paper, d_max = sqrt(2).
 
-    With `enlarge`, distances are those after each set is brought to the spread of the unit square.
+    With `enlarge`, each set is first scaled to the spread of the unit square.
     """
     points, _, spread = standardise(pairs.sets)
     distance = pairs.distance[:, None]
@@ -178,11 +178,11 @@ def graph_inputs(
 def merge_inputs(
     pairs: Pairs, below: PairSignal
 ) -> tuple[Float[Tensor, "items 1"], Float[Tensor, "pairs inputs"], Float[Tensor, "pairs"]]:
-    """What a merge sees: the leaves' signals within leaves, lengths only across the cut.
+    """The inputs of a merge: the leaves' signals within leaves, lengths only across the cut.
 
-    Lengths are in units of the mean distance to the nearest city, so a set of 80 looks as one of 20
-    does. Within a leaf, all that is known of two cities is what the leaf said: a merge that sees
-    every length learns to do without the leaves. The third is how much a pair weighs in means.
+    Lengths are in units of the mean distance to the nearest city, so that a set of 80 looks like
+    one of 20. Within a leaf, only the leaf's output is known of two cities: a merge that sees every
+    length learns to ignore the leaves. The third result is the weight of a pair in means.
     """
     said, known = handed_up(pairs, below)
     across = 1 - known
@@ -208,7 +208,7 @@ def nearest(pairs: Pairs) -> Float[Tensor, "sets"]:
 def handed_up(
     pairs: Pairs, below: PairSignal
 ) -> tuple[Float[Tensor, "pairs"], Float[Tensor, "pairs"]]:
-    """What the children said of each pair (its log-probability), and whether one saw it at all."""
+    """The children's log-probability of each pair, and whether one of them contains it."""
     child = below.pairs.sets
     place = child.index.new_full((int(pairs.sets.index.max()) + 1,), -1)
     place[child.index] = torch.arange(child.num_items, device=place.device)
@@ -223,7 +223,7 @@ def handed_up(
 
 
 def log_likelihood(signal: PairSignal, target: Sequences) -> Float[Tensor, "sets"]:
-    """log-probability of the two neighbours of every city on the target tour, mean over cities."""
+    """log-probability of both neighbours of every city on the target tour, mean over cities."""
     sets = signal.pairs.sets
     here, there = steps_of(sets, target)
     norm = signal.log_norm
@@ -232,7 +232,7 @@ def log_likelihood(signal: PairSignal, target: Sequences) -> Float[Tensor, "sets
 
 
 def steps_of(sets: SetBatch, tours: Sequences) -> tuple[Int[Tensor, "steps"], Int[Tensor, "steps"]]:
-    """Every step of the tours, from a row to the next; a city alone makes none."""
+    """Every step of the tours, from a row to the next; a single city makes none."""
     rows = tours.rows(sets)
     ends = sets.offsets[1:][sets.sizes > 0] - 1
     after = rows.roll(-1)

@@ -1,4 +1,4 @@
-"""All that is known of round trips, in one object."""
+"""The problem object of the travelling salesman."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METRICS = ("euclidean", "haversine", "EUC_2D", "CEIL_2D", "ATT", "GEO")
 
 
 def _metric(text: str) -> str:
-    """Reads a metric, in whatever case."""
+    """Reads a metric, ignoring case."""
     small = one_of(*(name.lower() for name in _METRICS))(text.lower())
     return next(name for name in _METRICS if name.lower() == small)
 
@@ -38,9 +38,9 @@ class TspProblem(Problem):
     roles = PLANE
     options = (
         Option("refine", "none, 2opt or lk (default)", one_of("none", "2opt", "lk")),
-        Option("kicks", "tries per city for lk (default: 100; above 2,000 cities 20)", number),
-        Option("seconds", "time per instance for lk, in place of kicks", number),
-        Option("optimum", "the shortest length, if you know it", number),
+        Option("kicks", "kicks per city for lk (default: 100; above 2,000 cities 20)", number),
+        Option("seconds", "time per instance for lk, instead of kicks", number),
+        Option("optimum", "the optimal length, if known", number),
         Option(
             "metric",
             "euclidean (default), haversine (km, by latitude and longitude), or a"
@@ -57,7 +57,7 @@ class TspProblem(Problem):
         "length",
         cut="Cities are cut in two across their longest direction.",
         merge="Tours of parts become tours of larger parts.",
-        answer="The tour of all cities: the network scored the edges, a search put them in order.",
+        answer="The tour of all cities: the network scored the edges, a search ordered them.",
     )
 
     @property
@@ -75,7 +75,7 @@ class TspProblem(Problem):
         if is_tsplib(source):
             if options.get("metric") is not None:
                 raise ValueError(
-                    f"--metric must not be given for {source.name}, which names its own."
+                    f"--metric must not be given for {source.name}, which specifies its own."
                 )
             instance = parse_tsp(source)
             optimum = known or _listed(source, instance.name) or instance.optimum
@@ -87,7 +87,7 @@ class TspProblem(Problem):
     def columns(self, table: Table, options: Mapping[str, Any]) -> list[str]:
         found = super().columns(table, options)
         on_globe = options.get("metric") in ("haversine", "GEO")
-        # Distances on a globe take the latitude first.
+        # Distances on the globe take the latitude first.
         turned = on_globe and found[0].strip().lower() in PLANE[0]
         return found[::-1] if turned else found
 
@@ -134,14 +134,14 @@ class TspProblem(Problem):
 
         network = as_network(self, self.divided(model, division))
         if division != "none" and isinstance(network.merge, EdgeMerge):
-            # Made for thousands of cities; small leaves give the page a tree to show.
+            # Meant for thousands of cities; small leaves give the page a tree to show.
             network = DiCoNet(network.split, network.merge, Growth(leaf_size=_PICTURE_LEAF))
         (solution,) = self.solve(Instances(["page"], [points]), model=network)
         return solution
 
 
 def _listed(source: Source, name: str) -> float | None:
-    """What an optima.txt beside the file says: on each line a name and a length."""
+    """The optimum from an optima.txt beside the file, with a name and a length per line."""
     beside = None if source.path is None else source.path.with_name("optima.txt")
     if beside is None or not beside.is_file():
         return None

@@ -1,4 +1,4 @@
-"""How networks for the travelling salesman are trained."""
+"""Training of the networks for the travelling salesman."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ class Settings:
     """A network over near neighbours ("near") or the paper's over all pairs ("pairs").
 
     "near" works on trees with leaves of at most `leaf_size` cities, "pairs" on trees of a fixed
-    `depth`, with the network of `leaf` (a shipped name or a file), held fixed, at the leaves where
-    that is above 0. `num_labels` instances of the sizes that training draws
-    are solved by fast-tsp in `label_seconds` each, and kept in the file `labels` where that is
-    given.
+    `depth`; if that is above 0, the network `leaf` (a shipped name or a file) solves the leaves and
+    stays fixed. `num_labels` instances of the training sizes are solved by fast-tsp in
+    `label_seconds` each, and stored in the file `labels` if given.
     """
 
     network: Literal["near", "pairs"] = "near"
@@ -63,7 +62,7 @@ class Settings:
 
 
 def build(settings: Settings) -> DiCoNet:
-    """The network that the settings describe, untrained."""
+    """The untrained network for these settings."""
     torch.manual_seed(settings.train.seed)
     if settings.network == "near":
         merge = EdgeMerge.fresh(settings.width, settings.num_layers, settings.slots)
@@ -84,7 +83,7 @@ def _paper_network(settings: Settings) -> DiCoNet:
         raise ValueError(f"leaf must be a network over pairs; got {settings.leaf!r}.")
     if trained.leaf.config["width"] != settings.width:
         raise ValueError(
-            f"leaf must be a network of width {settings.width}; {settings.leaf} is of width"
+            f"leaf must be a network of width {settings.width}; {settings.leaf} has width"
             f" {trained.leaf.config['width']}."
         )
     net = PairNet(MERGE_NODE_INPUTS, MERGE_EDGE_INPUTS, settings.width, settings.num_layers)
@@ -94,7 +93,7 @@ def _paper_network(settings: Settings) -> DiCoNet:
 
 
 def labels(settings: Settings) -> TourBook:
-    """The labelled instances, read if they are there, made (and kept) if not."""
+    """The labelled instances, read from the file if it exists, else made (and stored)."""
     path = None if settings.labels is None else Path(settings.labels)
     if path is not None and path.exists():
         return TourBook.load(path)
@@ -113,7 +112,7 @@ def train_model(
     device: str | torch.device | None = None,
 ) -> DiCoNet:
     """Trains a network on labelled instances."""
-    model = build(settings)  # first: a leaf that does not fit should not wait for labels
+    model = build(settings)  # first, to reject a leaf that does not fit before making labels
     book = labels(settings)
     return train(
         model, book, settings.train, oracle=book.oracle, run=run, device=device, quiet=quiet
@@ -121,9 +120,9 @@ def train_model(
 
 
 def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
-    """Trains every network of the table anew, one folder of `runs` each, the leaves' first.
+    """Retrains every network of the table, each in a folder of `runs`, the leaves' first.
 
-    Gives what finds them by the names of their weights.
+    Returns a function that finds them by name.
     """
     leaf = {"paper": ["--leaf", str(runs / "tsp_bs1" / "weights.safetensors")]}
     for preset in ("bs1", "bs2", "paper", "default"):

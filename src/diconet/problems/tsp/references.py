@@ -1,4 +1,4 @@
-"""Other ways to a tour: the solver that makes our labels, and the plainest rule there is."""
+"""Reference tours: the solver that makes our labels, and the nearest-neighbour rule."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def fast_tsp_tour(cities: np.ndarray, seconds: float) -> np.ndarray:
         return np.arange(num)
     rows = np.arange(num)
     if _EXACT_UP_TO < num < _SEARCH_FROM:
-        # Up to 20 cities fast-tsp runs a dynamic programme, 70 ms at 20: copies of a city lead it
-        # to its search, which is optimal there just as well and takes as long as we say.
+        # Up to 20 cities fast-tsp runs a dynamic programme, 70 ms at 20; copies of a city make it
+        # use its search instead, which is also optimal there and takes the given time.
         rows = np.concatenate([rows, np.zeros(_SEARCH_FROM - num, dtype=rows.dtype)])
     tour = rows[np.array(fast_tsp.find_tour(whole_distances(cities[rows]), seconds))]
     _, first = np.unique(tour, return_index=True)
@@ -29,14 +29,14 @@ def fast_tsp_tour(cities: np.ndarray, seconds: float) -> np.ndarray:
 
 
 def whole_distances(cities: np.ndarray, largest: float = 65_535.0) -> np.ndarray:
-    """All distances as whole numbers, as fine as the 16 bits of fast-tsp allow."""
+    """All distances as whole numbers, as precise as the 16 bits of fast-tsp allow."""
     distances = cdist(cities, cities)
     distances *= largest / max(float(distances.max()), 1e-30)
     return np.rint(distances).astype(np.int32)
 
 
 def nearest_neighbour_tour(cities: np.ndarray) -> np.ndarray:
-    """From city 0 always on to the nearest city not yet seen."""
+    """From city 0 always on to the nearest unvisited city."""
     x, y = np.ascontiguousarray(cities.T, dtype=np.float64)
     return np.asarray(_nearest_neighbour(x, y))
 

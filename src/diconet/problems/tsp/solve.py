@@ -1,4 +1,4 @@
-"""Round trips through a user's own cities."""
+"""Round trips through a user's cities."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from diconet.problems.tsp.tsplib import TspInstance, write_tour
 Refine = Literal["none", "2opt", "lk"]
 
 _DENSE_LIMIT = 2_000
-_ONE_BY_ONE = 5_000  # cities up to which maps go through the network in one batch
+_ONE_BY_ONE = 5_000  # up to this many cities maps go through the network in one batch
 _LIKELY = 5
 _MOST_KICKS = 100.0
 _MANY_CITIES_KICKS = 20.0
-_SECONDS_PER_CITY = 8e-5  # of the default network, on one core
+_SECONDS_PER_CITY = 8e-5  # for the default network, on one core
 _SECONDS_TO_START = 3e-5  # per city, before the first kick, without the network
 _HAIR = 1e-9
 
@@ -55,8 +55,8 @@ _HAIR = 1e-9
 class Tour(Solution):
     """A round trip: `tour` is a permutation of the cities that starts at city 0.
 
-    `value` is its length by the metric `kind`, `optimum` that of a shortest tour where it is known,
-    and `bound` a length that no tour is below.
+    `value` is its length by the metric `kind`, `optimum` that of a shortest tour if known,
+    and `bound` a lower bound on the length of any tour.
     """
 
     cities: np.ndarray
@@ -66,7 +66,7 @@ class Tour(Solution):
 
     @cached_property
     def bound(self) -> float | None:
-        """What Held and Karp prove, worked out when asked for; None where n is too large for it."""
+        """The Held-Karp bound, computed on demand; None if n is too large for it."""
         if len(self.tour) > LARGEST or not np.isfinite(self.value):
             return None
         tell("proving a bound")
@@ -74,7 +74,7 @@ class Tour(Solution):
 
     @property
     def gap(self) -> float | None:
-        """How much longer, relative to a shortest tour, this is; at most, if that is not known."""
+        """The excess over a shortest tour, relative to it; an upper bound if that is unknown."""
         least = self.optimum or self.bound
         if least is None:
             return None
@@ -91,9 +91,9 @@ class Tour(Solution):
         return f"{text}, {most}{100 * self.gap:.2f}% above the optimum"
 
     def note(self) -> str | None:
-        """Why there is no bound, where there is none."""
+        """Why there is no bound, if so."""
         if len(self.tour) > LARGEST and self.optimum is None:
-            return f"no bound: it is worked out for up to {LARGEST:,} cities"
+            return f"no bound: it is computed for up to {LARGEST:,} cities"
         return None
 
     def record(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Tour(Solution):
         return {"x": self.cities[:, 0], "y": self.cities[:, 1]}
 
     def answer_columns(self) -> dict[str, Any]:
-        """Each city's place in the tour, counted from 0."""
+        """Each city's position in the tour, from 0."""
         return {"order": numbered(self.tour, len(self.tour))}
 
     def title(self) -> str:
@@ -177,23 +177,23 @@ def tsp(
 ) -> Tour | list[Tour]:
     """A short round trip through cities.
 
-    A network says which edges belong to the tour. Taken best first, they make a tour to begin with,
-    and the likeliest are what the search looks at. Above 2,000 cities the search goes through a
-    tree of parts.
+    A network scores the edges by how likely they belong to the tour. Taken best first, they make
+    the initial tour, and the search considers only the likeliest. Above 2,000 cities the search
+    goes through a tree of parts.
 
     Args:
         cities: An (n, 2) array, list, tensor or DataFrame; or a list of these. A `TspInstance` read
             from a file brings its own metric.
         refine: How the tour is shortened: "none", "2opt" (exchanges of edges until none helps) or
             "lk" (the same, then kicks).
-        kicks: Tries per city for "lk".
-        seconds: Time per instance for "lk", in place of `kicks`.
+        kicks: Kicks per city for "lk".
+        seconds: Time per instance for "lk", instead of `kicks`.
         metric: "euclidean", "haversine" (kilometres between latitudes and longitudes in degrees) or
             a rule of TSPLIB: "EUC_2D", "CEIL_2D", "ATT", "GEO".
-        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; the
-            default one if None.
+        model: The network: a shipped name, a weights file, a run folder or a `DiCoNet`; None for
+            the default.
         seed: Varies trees and kicks.
-        device: Where the network works, such as "cuda".
+        device: Where to run the network, such as "cuda".
 
     Returns:
         The tour, or a list of tours for a list of maps.
@@ -216,7 +216,7 @@ def tsp(
         network = DiCoNet(AcrossSplit(), LengthMerge(), depth=0)
     how = _How(cast(Refine, refine), kicks, seconds, seed or 0)
     tours: list[Tour] = []
-    tell("asking the network")
+    tell("running the network")
     for one, signal in zip(maps, _signals(maps, network, seed, device), strict=True):
         tell(f"searching: {len(tours)} of {len(maps)} tours found")
         tour = how.tour(one, signal, start)
@@ -240,7 +240,7 @@ def _check_search(refine: str, metric: str, kicks: float | None, seconds: float 
 
 @dataclass(frozen=True, eq=False)
 class _Map:
-    """Cities without copies: `place` says which of the `distinct` ones each of them is."""
+    """Cities without copies: `place` is the index of each city among the `distinct` ones."""
 
     cities: np.ndarray
     distinct: np.ndarray
@@ -263,8 +263,8 @@ class _Map:
         return cls(cities, distinct, place.reshape(-1), kind, optimum)
 
     def flat(self) -> np.ndarray:
-        """The distinct cities within the unit square, their shape kept."""
-        half = self.distinct / 2  # so that the widest range of doubles does not overflow
+        """The distinct cities scaled into the unit square, preserving their shape."""
+        half = self.distinct / 2  # so that even the widest range of doubles does not overflow
         if self.kind in ("GEO", "haversine"):
             half[:, 1] = _from_widest_gap(self.distinct[:, 1]) / 2
             middle = 2 * (half[:, 0] / len(half)).sum()  # a plain mean may overflow
@@ -274,7 +274,7 @@ class _Map:
 
 
 def _from_widest_gap(longitude: np.ndarray) -> np.ndarray:
-    """Degrees counted from the end of the widest stretch without cities, so that none is cut."""
+    """Degrees counted from the end of the widest gap without cities, so that no cluster is cut."""
     around = np.sort(longitude)
     start = np.roll(around, -1)[np.argmax(np.diff(around, append=around[0] + 360))]
     return np.asarray((longitude - start) % 360)
@@ -282,7 +282,7 @@ def _from_widest_gap(longitude: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Signal:
-    """What a network says of a map: edges with scores, each city's likely neighbours, the tree."""
+    """A network's output for a map: edges with scores, each city's likely neighbours, the tree."""
 
     edges: np.ndarray
     scores: np.ndarray
@@ -298,7 +298,7 @@ class _How:
     seed: int
 
     def tour(self, one: _Map, signal: _Signal, start: float) -> np.ndarray:
-        """A tour of the distinct cities; what the network took counts as time used."""
+        """A tour of the distinct cities; the network's time counts as used."""
         flat = one.flat()
         tour = greedy_tour(Metric.of(flat), signal.edges, signal.scores)
         if self.refine == "none":
@@ -313,24 +313,24 @@ class _How:
 
 
 def _usual_kicks(num: int) -> float:
-    """Kicks per city that leave little to gain: few cities need few, many take long."""
+    """The default kicks per city, after which little is left to gain; fewer for many cities."""
     return min(_MOST_KICKS, num**2 / 60) if num <= LEAF else _MANY_CITIES_KICKS
 
 
 def _too_slow(network: DiCoNet, maps: list[_Map], seconds: float) -> bool:
-    """Whether the network alone would take too much of the time there is."""
+    """Whether the network alone would take too much of the given time."""
     most = max(len(one.distinct) for one in maps)
     return isinstance(network.merge, EdgeMerge) and most * _SECONDS_PER_CITY > seconds / 3
 
 
 def _no_time(maps: list[_Map], seconds: float) -> bool:
-    """Whether lists of neighbours and a first descent would take longer than the time there is."""
+    """Whether neighbour lists and a first descent would take longer than the given time."""
     most = max(len(one.distinct) for one in maps)
     return most > _ONE_BY_ONE and most * _SECONDS_TO_START > seconds
 
 
 def _undivided(one: _Map) -> Partitions:
-    """The tree that is a single leaf."""
+    """A tree with a single leaf."""
     sets = SetBatch.of([torch.from_numpy(one.flat()).float()])
     return labels_of(grow(AcrossSplit(), sets, Growth(depth=0)))[0]
 
@@ -338,12 +338,12 @@ def _undivided(one: _Map) -> Partitions:
 def _signals(
     maps: list[_Map], network: DiCoNet, seed: int | None, device: str | torch.device
 ) -> list[_Signal]:
-    """What the network says of each map, from one call; of large ones, one by one."""
+    """The network's output for each map, from one call; for large maps, one by one."""
     largest = max(len(one.distinct) for one in maps)
     if isinstance(network.merge, PairMerge) and largest > _DENSE_LIMIT:
         raise ValueError(
-            f"cities must be at most {_DENSE_LIMIT} for this model, whose cost grows with the"
-            f" square; got {largest}."
+            f"cities must be at most {_DENSE_LIMIT} for this model, whose cost is quadratic;"
+            f" got {largest}."
         )
     flat = [torch.from_numpy(one.flat()).to(device, torch.float32) for one in maps]
     if isinstance(network.merge, EdgeMerge) and largest > _ONE_BY_ONE:
@@ -375,7 +375,7 @@ def _signal_of_large(points: torch.Tensor, merge: EdgeMerge) -> _Signal:
 
 
 def _answer(one: _Map, tour: np.ndarray, tree: Partitions, model: Model) -> Tour:
-    """The tour of all cities, copies in a row, from city 0 towards the lower of its neighbours."""
+    """The tour of all cities, copies adjacent, from city 0 towards the lower of its neighbours."""
     rank = np.empty(len(tour), dtype=np.int64)
     rank[tour] = np.arange(len(tour))
     whole = np.argsort(rank[one.place], kind="stable")
@@ -386,7 +386,7 @@ def _answer(one: _Map, tour: np.ndarray, tree: Partitions, model: Model) -> Tour
     if not np.isfinite(length):
         largest = float(np.abs(one.cities).max())
         raise ValueError(
-            f"cities must lie near enough to be measured; got coordinates up to {largest:g}."
+            f"cities must be close enough to be measured; got coordinates up to {largest:g}."
         )
     tree = tree.of_items(one.place)
     return Tour(length, tree, one.cities, whole, one.optimum, one.kind, model=model)

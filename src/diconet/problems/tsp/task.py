@@ -21,7 +21,7 @@ from diconet.problems.tsp.references import fast_tsp_tour
 
 @dataclass(frozen=True)
 class TspTask:
-    """Cities uniform in the unit square; the answer is a tour. `seconds` bounds a label's cost."""
+    """Cities uniform in the unit square; the answer is a tour. `seconds` is the time per label."""
 
     num_features: int = 2
     seconds: float = 0.02
@@ -47,7 +47,7 @@ class TspTask:
 
 
 def lengths(sets: SetBatch, tours: Sequences) -> Float[Tensor, "sets"]:
-    """The Euclidean length of every tour, the way home included."""
+    """The Euclidean length of every tour, including the way back."""
     here = sets.items[tours.rows(sets)].double()
     ends = offsets_of(tours.sizes)[1:] - 1
     there = here.roll(-1, 0)
@@ -68,8 +68,8 @@ def neighbours(tour: Int[Tensor, "cities"]) -> Int[Tensor, "cities 2"]:
 class TourBook:
     """Labelled instances of many sizes, from which a training run draws.
 
-    `sample` takes instances of the size nearest to the one asked for, turns and mirrors them at
-    random, and writes each one's number into its context, by which `oracle` finds its tour again.
+    `sample` takes instances of the size nearest to the requested one, rotates and mirrors them at
+    random, and stores each one's number in its context, by which `oracle` finds its tour.
     """
 
     cities: Float[Tensor, "cities 2"]
@@ -80,7 +80,7 @@ class TourBook:
     def make(cls, sizes: list[int], *, seed: int, seconds: float = 0.02) -> TourBook:
         """One instance of each size listed, labelled by fast-tsp.
 
-        Training has a phase of its own, so no seed leads to an instance of a test set.
+        Training has its own phase, so no seed leads to an instance of a test set.
         """
         rng = phase_generator("train", seed)
         sets = SetBatch.of([torch.rand(size, 2, generator=rng) for size in sorted(sizes)])
@@ -106,7 +106,7 @@ class TourBook:
             )
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Instances of the nearest size there is, drawn with replacement."""
+        """Instances of the nearest available size, drawn with replacement."""
         sizes = self.tours.sizes
         nearest = sizes[(sizes - set_size).abs().argmin()]
         pool = (sizes == nearest).nonzero().squeeze(1)

@@ -1,4 +1,4 @@
-"""TSPLIB files (Reinelt 1991): cities in, tours out, and the optima that are known."""
+"""TSPLIB files (Reinelt 1991): reads cities, writes tours, and lists known optima."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from diconet.core.files import write_whole
 from diconet.io.source import Source
 
 KINDS = ("EUC_2D", "CEIL_2D", "ATT", "GEO")
-"""The edge weight types that are read."""
+"""The supported edge weight types."""
 
 _OPTIMA = """
     a280 2579, ali535 202339, att48 10628, att532 27686, berlin52 7542, bier127 118282,
@@ -33,12 +33,12 @@ _OPTIMA = """
 OPTIMA: dict[str, int] = {
     name: int(length) for name, length in (entry.split() for entry in _OPTIMA.split(","))
 }
-"""Published lengths of shortest tours, by the name of the instance."""
+"""Published lengths of shortest tours, by instance name."""
 
 
 @dataclass(frozen=True, eq=False)
 class TspInstance:
-    """Cities from a file, and the rule by which TSPLIB measures between them."""
+    """Cities from a file, and the TSPLIB rule for distances between them."""
 
     name: str
     kind: str
@@ -46,12 +46,12 @@ class TspInstance:
 
     @property
     def optimum(self) -> int | None:
-        """The length of a shortest tour, where it is known."""
+        """The length of a shortest tour, if known."""
         return OPTIMA.get(self.name)
 
 
 def is_tsplib(source: Source) -> bool:
-    """Whether a file is one of TSPLIB's, by its name or content."""
+    """Whether a file is in TSPLIB format, by its name or content."""
     return source.suffix == ".tsp" or b"NODE_COORD_SECTION" in source.data[:4_096]
 
 
@@ -61,7 +61,7 @@ def read_tsp(path: str | Path) -> TspInstance:
 
 
 def parse_tsp(source: Source) -> TspInstance:
-    """The cities of a file that was read, in its order."""
+    """The cities of a file that has been read, in its order."""
     header, rows = _sections(source, "NODE_COORD_SECTION")
     kind = header.get("EDGE_WEIGHT_TYPE", "(none)")
     if kind not in KINDS:
@@ -86,7 +86,7 @@ def parse_tsp(source: Source) -> TspInstance:
 
 
 def write_tour(path: str | Path, tour: np.ndarray, *, name: str, comment: str = "") -> None:
-    """Writes a tour (which counts from 0) as a .tour file."""
+    """Writes a tour (numbered from 0) as a .tour file."""
     lines = [f"NAME : {name}", "TYPE : TOUR"]
     lines += [f"COMMENT : {comment}"] if comment else []
     lines += [f"DIMENSION : {len(tour)}", "TOUR_SECTION"]
@@ -105,7 +105,7 @@ def _sections(source: Source, section: str) -> tuple[dict[str, str], list[str]]:
         header[key.strip()] = value.strip()
     else:
         kind = header.get("EDGE_WEIGHT_TYPE")
-        reason = f" (EDGE_WEIGHT_TYPE {kind} is not read)" if kind not in (None, *KINDS) else ""
+        reason = f" (EDGE_WEIGHT_TYPE {kind} is unsupported)" if kind not in (None, *KINDS) else ""
         raise ValueError(f"a TSPLIB file must have a {section}; {source.name} has none{reason}.")
     rows = []
     for line in lines:
@@ -121,5 +121,5 @@ def _check_dimension(source: Source, header: dict[str, str], found: int) -> None
     wanted = header.get("DIMENSION", str(found))
     if wanted != str(found):
         raise ValueError(
-            f"DIMENSION must count the cities; {source.name} says {wanted}, has {found}."
+            f"DIMENSION must be the number of cities; {source.name} says {wanted}, has {found}."
         )

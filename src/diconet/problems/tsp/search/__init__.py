@@ -1,4 +1,4 @@
 """Tours through cities in the plane: candidate edges, decoding, joining and local search.
 
-Nothing here knows of networks, and nothing here holds a number for every pair of cities.
+Nothing here depends on networks, and nothing here holds a number for every pair of cities.
 """

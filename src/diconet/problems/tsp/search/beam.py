@@ -9,15 +9,15 @@ from numba import njit
 
 from diconet.problems.tsp.search.metric import Metric, tour_length
 
-_UNLIKELY = -20.0  # the log-probability of a step that no list offers
+_UNLIKELY = -20.0  # the log-probability of a step that is in no list
 
 
 def beam_tour(metric: Metric, near: np.ndarray, scores: np.ndarray, width: int = 40) -> np.ndarray:
-    """The shortest of the `width` likeliest tours that the search is left with.
+    """The shortest of the `width` likeliest tours that remain at the end of the search.
 
-    `near` lists for every city where a tour may go next, `scores` how likely that is (a
-    log-probability). A city with nowhere left to go steps to the nearest city not yet seen, so the
-    answer is a permutation whatever the lists hold.
+    `near` lists the possible next cities of every city, `scores` their log-probabilities. A city
+    with no next city left steps to the nearest unvisited one, so the answer is a permutation
+    whatever the lists hold.
     """
     if width < 1:
         raise ValueError(f"width must be at least 1; got {width}.")
@@ -78,7 +78,7 @@ def _beam(xy, code, near, scores, width):
 @njit(cache=True)
 @no_type_check
 def _likeliest(offered, width):
-    """Which `width` offers are the best, in no order: to sort them all takes longer."""
+    """The best `width` offers, in no order: sorting them all takes longer."""
     if len(offered) <= width:
         return np.arange(len(offered))
     least = np.partition(offered, len(offered) - width)[len(offered) - width]

@@ -1,4 +1,4 @@
-"""From scores of edges to a tour."""
+"""Tours from edge scores."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from diconet.problems.tsp.search.metric import Metric
 
 
 def greedy_tour(metric: Metric, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The tour that takes the best edges first and joins what is left at the nearest ends."""
+    """The tour that takes the best edges first and joins the remaining paths at near ends."""
     return join_nearest(metric, greedy_fragments(len(metric), edges, scores))
 
 
 def strip_tour(cities: np.ndarray) -> np.ndarray:
-    """The tour up and down strips of the map: for when there is no time for anything else."""
+    """The tour up and down strips of the map, for when there is no time for anything else."""
     wide = max(float(np.ptp(cities[:, 0])), np.finfo(np.float64).tiny)
     many = max(1, round((len(cities) / 3) ** 0.5))
     strip = np.minimum((cities[:, 0] - cities[:, 0].min()) / wide * many, many - 1).astype(np.int64)

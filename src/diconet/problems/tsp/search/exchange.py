@@ -1,10 +1,10 @@
-"""Exchanges of up to ten edges: found without touching the tour, made by rewriting one window.
+"""Exchanges of up to ten edges: found without changing the tour, made by rewriting one window.
 
-An exchange takes out the edges t0-t1, t2-t3, ... and puts in t1-t2, t3-t4, ..., and last the way
-home to t0 (Lin & Kernighan, 1973). A depth-first search over near neighbours adds up what edges
-gain; only where the sum is positive does it ask whether one tour is left (Helsgaun, 2000). The
-edges taken out cut the tour into segments. All but the longest are written anew, so the cities that
-move are those of one window. From a tour that was kept, windows can be taken back.
+An exchange removes the edges t0-t1, t2-t3, ... and adds t1-t2, t3-t4, ..., and last the edge
+back to t0 (Lin & Kernighan, 1973). A depth-first search over near neighbours sums the gains of
+edges; only if the sum is positive does it check whether one tour is left (Helsgaun, 2000). The
+removed edges cut the tour into segments. All but the longest are rewritten, so the cities that
+move are those of one window. Given a stored copy of the tour, windows can be undone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba import njit
 from diconet.problems.tsp.search.metric import distance
 
 MOST = 10
-"""Edges of an exchange, at most."""
+"""The maximum number of edges in an exchange."""
 
 _CUTS, _NODES, _ORDER, _MATES, _AT, _LEFT = (
     10,
@@ -27,20 +27,20 @@ _CUTS, _NODES, _ORDER, _MATES, _AT, _LEFT = (
     70,
     80,
 )  # where in `room` each of its parts begins
-_FIRST = 5  # neighbours whose distance is kept
+_FIRST = 5  # neighbours whose distance is stored
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
 def new_room():
-    """Room for one exchange: its ends, its gains on the way, and how its segments are joined."""
+    """Work arrays for one exchange: its ends, its partial gains, and its segments in new order."""
     return np.empty(2 * MOST, dtype=np.int32), np.empty(MOST), np.empty(90, dtype=np.int32)
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
 def positions(tour):
-    """Where on the tour each city is."""
+    """The position of each city on the tour."""
     pos = np.empty(len(tour), dtype=np.int32)
     for i in range(len(tour)):
         pos[tour[i]] = i
@@ -50,23 +50,23 @@ def positions(tour):
 @njit(cache=True, nogil=True)
 @no_type_check
 def beside(tour, pos, city):
-    """The next city on the tour, and the one before."""
+    """The next city on the tour, and the previous one."""
     here = pos[city]
     after = tour[here + 1] if here + 1 < len(tour) else tour[0]
-    return after, tour[here - 1]  # -1 is the last place
+    return after, tour[here - 1]  # -1 is the last position
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
 def held(link, a, b):
-    """Whether the edge between two neighbours on the tour must stay."""
+    """Whether the edge between two neighbours on the tour is fixed."""
     return link[a, 0] == b or link[a, 1] == b
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
 def measured(xy, code, near):
-    """For each city its place, how far its nearest listed neighbour is, and the first ones."""
+    """For each city: coordinates, distance of the nearest listed neighbour and of the first ones."""
     n, slots = near.shape
     far = np.empty((n, 8))
     for i in range(n):
@@ -80,10 +80,10 @@ def measured(xy, code, near):
 @njit(cache=True, nogil=True)
 @no_type_check
 def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room):
-    """The first exchange found that takes out an edge of t0 and gains more than `tiny`.
+    """The first exchange found that removes an edge of t0 and gains more than `tiny`.
 
-    `breadth` says how many near neighbours are tried for each edge put in, 5 at most but for the
-    first. Gives the gain and the number of edges (0 where there is none); `t` holds the ends,
+    `breadth` is the number of near neighbours tried for each added edge, at most 5 except for the
+    first. Returns the gain and the number of edges (0 if there is none); `t` holds the ends,
     `room` what `rewrite` needs.
     """
     slots, depth = near.shape[1], len(breadth)
@@ -93,7 +93,7 @@ def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room)
             continue
         t[0], t[1] = t0, t1
         level, last, base = 0, t1, distance(far, code, t0, t1)
-        # both count each candidate twice, for its next city and for the one before
+        # both count each candidate twice, for its next city and for the previous one
         at, left = 0, 2 * breadth[0]
         while True:
             k = at >> 1
@@ -106,7 +106,7 @@ def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room)
                 at, left = room[_AT + level], room[_LEFT + level]
                 continue
             gain = base - (far[last, 3 + k] if k < _FIRST else distance(far, code, last, c))
-            if gain <= tiny:  # another may be nearer: lists need not be by length
+            if gain <= tiny:  # another may be nearer: lists need not be sorted by length
                 at += 2
                 left -= 2
                 continue
@@ -123,7 +123,7 @@ def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room)
             t[2 * level + 2], t[2 * level + 3] = c, d
             gain += distance(far, code, c, d)
             closed = gain - distance(far, code, d, t0)
-            # two edges leave one tour if they are taken out in opposite directions
+            # two edges leave one tour if they are removed in opposite directions
             whole = closed > tiny and d != t0 and (level > 0 or side != first)
             if whole and _is_tour(pos, t, level + 2, room):
                 return closed, level + 2
@@ -139,7 +139,7 @@ def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room)
 @njit(cache=True, nogil=True)
 @no_type_check
 def _taken_out(t, level, c, d):
-    """Whether the exchange takes out the edge c-d already."""
+    """Whether the exchange already removes the edge c-d."""
     for i in range(level + 1):
         a, b = t[2 * i], t[2 * i + 1]
         if (a == c and b == d) or (a == d and b == c):
@@ -150,9 +150,9 @@ def _taken_out(t, level, c, d):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _is_tour(pos, t, k, room):
-    """Whether an exchange of k edges leaves one tour; `room` gets its segments in their new order.
+    """Whether an exchange of k edges leaves one tour; `room` receives its segments in new order.
 
-    Segment j ends where the j-th edge taken out begins; its first city is node 2 j, its last city
+    Segment j ends where the j-th removed edge begins; its first city is node 2 j, its last city
     node 2 j + 1.
     """
     n = len(pos)
@@ -188,9 +188,9 @@ def _is_tour(pos, t, k, room):
 @njit(cache=True, nogil=True)
 @no_type_check
 def rewrite(tour, pos, k, room, spare, windows, many, most):
-    """Makes the exchange that `room` describes, and notes the window it changes.
+    """Makes the exchange that `room` describes, and records the window it changes.
 
-    Gives how many windows are noted; as many as before if there is no room left or more than `most`
+    Returns the number of windows recorded, unchanged if there is no space left or more than `most`
     cities would move.
     """
     n = len(tour)
@@ -229,7 +229,7 @@ def rewrite(tour, pos, k, room, spare, windows, many, most):
 @njit(cache=True, nogil=True)
 @no_type_check
 def put(tour, pos, start, total, cities, windows, many):
-    """Writes cities into a window of the tour, and notes it."""
+    """Writes cities into a window of the tour, and records it."""
     n = len(tour)
     windows[many, 0], windows[many, 1] = start, total
     for i in range(min(total, n - start)):
@@ -244,7 +244,7 @@ def put(tour, pos, start, total, cities, windows, many):
 @njit(cache=True, nogil=True)
 @no_type_check
 def take_back(tour, pos, kept, windows, many):
-    """Makes the tour as it was `kept`, of which it differs within windows only."""
+    """Restores the tour from the copy `kept`, from which it differs within windows only."""
     n = len(tour)
     for which in range(many):
         p = windows[which, 0]
@@ -261,7 +261,7 @@ def take_back(tour, pos, kept, windows, many):
 @njit(cache=True, nogil=True)
 @no_type_check
 def keep(tour, kept, windows, many):
-    """Notes in `kept` what the tour has within windows."""
+    """Updates the copy `kept` within windows."""
     n = len(tour)
     for which in range(many):
         p = windows[which, 0]

@@ -1,4 +1,4 @@
-"""Paths that grow into a tour: take edges best first, then join the ends that are left."""
+"""Paths that grow into a tour: takes edges best first, then joins the remaining ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from diconet.problems.tsp.search.metric import Metric
 
-_FEW = 300  # up to this many ends, every pair of them is looked at
+_FEW = 300  # up to this many ends, every pair of them is examined
 
 
 def greedy_fragments(
@@ -18,8 +18,8 @@ def greedy_fragments(
 ) -> np.ndarray:
     """Edges taken best first unless a city would get three or a cycle would close.
 
-    Ends when there are as many as `share` of a tour. Gives for every city its two neighbours, -1
-    where there is none yet.
+    Stops at a `share` of the edges of a tour. Returns the two neighbours of every city, -1
+    for none yet.
     """
     link = np.full((num, 2), -1, dtype=np.int32)
     other = np.arange(num, dtype=np.int32)
@@ -52,7 +52,7 @@ def take_edges(edges, order, link, other, most):
 @njit(cache=True)
 @no_type_check
 def far_ends(link):
-    """The far end of the path that each end is of; a lone city is its own."""
+    """The far end of each end's path; a single city is its own."""
     num = len(link)
     other = np.full(num, -1, dtype=np.int32)
     for start in range(num):
@@ -88,7 +88,7 @@ def walk(link):
 
 
 def join_few(xy: np.ndarray, link: np.ndarray, other: np.ndarray) -> None:
-    """Joins paths end to end, always the two nearest ends, looking at every pair of ends."""
+    """Joins paths end to end, always at the two nearest ends, examining every pair of ends."""
     ends = np.flatnonzero(link[:, 1] < 0)
     pairs = np.stack(np.tril_indices(len(ends), -1), 1)
     edges = ends[pairs].astype(np.int32)
@@ -97,7 +97,7 @@ def join_few(xy: np.ndarray, link: np.ndarray, other: np.ndarray) -> None:
 
 
 def join_nearest(metric: Metric, link: np.ndarray) -> np.ndarray:
-    """A tour: paths joined at near ends, in rounds over the ends that are left."""
+    """A tour from paths, joined at near ends in rounds over the remaining ends."""
     link = link.copy()
     other = far_ends(link)
     while True:

@@ -1,9 +1,9 @@
 """Local search on one tour: exchanges until none helps, then kicks that exchanges repair.
 
-A kick takes four edges near each other on the map and swaps the outer two of the three stretches
-between them (a double bridge, which is no chain of exchanges). Which edges, a random walk among
-near cities says (Applegate, Cook & Rohe, 2003); it starts where the tour and the lists disagree.
-What follows is taken back unless it paid, or cost little while the search is warm (Martin, Otto &
+A kick picks four edges near each other on the map and swaps the outer two of the three stretches
+between them (a double bridge, which no chain of exchanges gives). The edges come from a random walk
+among near cities (Applegate, Cook & Rohe, 2003) that starts where the tour and the lists disagree.
+The result is undone unless it paid, or cost little while the search is warm (Martin, Otto &
 Felten, 1992).
 """
 
@@ -31,21 +31,21 @@ from diconet.problems.tsp.search.metric import distance
 _TRIES = 6  # cities drawn for a kick until one is in doubt
 _WINDOWS = 400  # exchanges that one kick may lead to
 _MOVED = 50_000  # cities that an exchange may move
-# Near neighbours tried per edge, where a descent begins. The first edge tries all that it has: the
-# way out of an edge across the map often leads over a far neighbour only.
+# Near neighbours tried per edge in a descent. The first edge tries its whole list, since an edge
+# across the map can often be replaced only by way of a far neighbour.
 _DEEP = np.array([99, 5, 3, 2, 1])
-_QUICK = np.array([5, 2, 1, 1, 1])  # the same, to repair a kick
+_QUICK = np.array([5, 2, 1, 1, 1])  # the same for repairing a kick
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
 def search(xy, code, near, link, tour, core, descend, kicks, walk, tiny, seed, warm, cool):
-    """Shortens a tour in place and gives by how much; edges in `link` stay.
+    """Shortens a tour in place and returns by how much; edges in `link` are fixed.
 
-    Kicks begin at cities of `core`. `descend` is whether exchanges come first, as they must unless
-    the tour has been through that. What a kick may cost falls from `warm` to `cool`, in units of
-    the edges it takes out; unless both are 0, the tour may be longer in the end, and the gain
-    below 0.
+    Kicks start at cities of `core`. With `descend`, exchanges come first, which is needed unless
+    the tour has already been through that. What a kick may cost decreases from `warm` to `cool`, in
+    units of the edges it removes; unless both are 0, the final tour may be longer, and the gain
+    negative.
     """
     n = len(tour)
     if n < 5:
@@ -81,7 +81,7 @@ def _descend(
     code, near, far, link, tour, pos, tiny, breadth, t, gains, room, spare, windows,
     waiting, queue,
 ):  # fmt: skip
-    """Exchanges from every city, again where something changed, until none helps."""
+    """Makes exchanges from every city, again where something changed, until none helps."""
     n = len(tour)
     total = 0.0
     head, count = 0, n
@@ -114,7 +114,7 @@ def _kick(
     code, near, far, link, tour, pos, tiny, breadth, t, gains, room, spare, kept, windows,
     waiting, queue, core, walk, state, heat,
 ):  # fmt: skip
-    """One kick and its repair; gives what was gained, 0 where all was taken back."""
+    """Makes one kick and repairs it; returns the gain, 0 if it was undone."""
     n = len(tour)
     p, q, r, s = _places(near, tour, pos, core, walk, state)
     if p == q or q == r or r == s or s - p > _MOVED:
@@ -133,7 +133,7 @@ def _kick(
                 queue[count] = city
                 count += 1
     bar = heat * gain / 4 * np.log(1.0 - _random(state)) if heat > 0 else 0.0
-    size = np.int64(0)  # a plain 0 is a type of its own, and would be compiled for itself
+    size = np.int64(0)  # a plain 0 has another type, and would be compiled separately
     for start, stop in ((r, s), (q, r), (p, q)):  # X Y Z becomes Z Y X
         for here in range(start + 1, stop + 1):
             spare[size] = tour[here if here < n else here - n]
@@ -150,7 +150,7 @@ def _kick(
             continue
         before = many
         many = rewrite(tour, pos, k, room, spare, windows, many, _MOVED)
-        if many == before:  # no room left to take it back
+        if many == before:  # no space left to undo it
             continue
         gain += won
         for i in range(2 * k):
@@ -168,16 +168,16 @@ def _kick(
 @njit(cache=True, nogil=True)
 @no_type_check
 def _places(near, tour, pos, core, walk, state):
-    """Four places in order along the tour, of cities that a walk among near ones leads to.
+    """Four positions in order along the tour, of cities reached by a walk among near ones.
 
-    What lies between the first and the last is written anew, so the widest gap is left out.
+    What lies between the first and the last is rewritten, so the widest gap is left out.
     """
     n = len(tour)
     at = np.empty(4, dtype=np.int64)
     city = _doubtful(near, tour, pos, core, state)
     for k in range(4):
         at[k] = pos[city]
-        for j in range(k, 0, -1):  # in order; to compile a sort takes a second
+        for j in range(k, 0, -1):  # insertion: compiling a sort takes a second
             if at[j] < at[j - 1]:
                 at[j], at[j - 1] = at[j - 1], at[j]
         for _ in range(1 + int(_random(state) * walk)):
@@ -198,10 +198,10 @@ def _places(near, tour, pos, core, walk, state):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _doubtful(near, tour, pos, core, state):
-    """A city of the core at random, preferably one in doubt.
+    """A random city of the core, preferably one in doubt.
 
-    The tour leaves out one of its two likeliest neighbours, the first two of its list; where it has
-    both, there is seldom much to gain.
+    That is one whose two likeliest neighbours, the first two of its list, are not both beside it on
+    the tour; where both are, there is seldom much to gain.
     """
     for _ in range(_TRIES):
         city = core[int(_random(state) * len(core))]

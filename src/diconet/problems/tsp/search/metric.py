@@ -1,4 +1,4 @@
-"""Distances between cities, computed when asked for: never a matrix of them."""
+"""Distances between cities, computed on demand, never as a matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EARTH = 6371.0088
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """Cities and how far apart they are.
+    """Cities and the distances between them.
 
     Euclidean, whole numbers by the rules of TSPLIB, or kilometres on the globe ("haversine", from
     latitude and longitude in degrees).
@@ -55,7 +55,7 @@ class Metric:
 
 
 def _unit(cities: np.ndarray) -> float:
-    """1, or a power of two by which very large or very small coordinates can be squared."""
+    """1, or a power of two that makes very large or very small coordinates safe to square."""
     largest = float(np.abs(cities).max(initial=0.0))
     if largest == 0.0 or 1e-140 < largest < 1e140:
         return 1.0
@@ -82,9 +82,9 @@ def distance(xy, code, i, j):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _by_rule(dx, dy, here, there, code):
-    """Every other distance; `here` and `there` are latitudes where the rule asks for them.
+    """All other distances; `here` and `there` are latitudes if the rule needs them.
 
-    NumPy's floor and ceil stay floats here; those of `math` become integers, and overflow.
+    NumPy's floor and ceil return floats here; those of `math` return integers, and overflow.
     """
     if code == 1:
         return np.floor(math.sqrt(dx * dx + dy * dy) + 0.5)

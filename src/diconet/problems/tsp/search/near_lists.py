@@ -1,4 +1,4 @@
-"""Where a city's neighbours on a tour may be: all that local search looks at."""
+"""Candidate neighbours of each city, the only ones that local search considers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MANY = 10_000
 
 
 def near_lists(cities: np.ndarray, slots: int) -> np.ndarray:
-    """For each city, its `slots` nearest others, nearest first (fewer where there are fewer)."""
+    """For each city, its `slots` nearest others, nearest first (fewer if there are fewer)."""
     num = len(cities)
     slots = min(slots, num - 1)
     if slots < 1:
         return np.zeros((num, 0), dtype=np.int32)
-    workers = -1 if num > _MANY else 1  # to start threads takes longer than few cities do
+    workers = -1 if num > _MANY else 1  # for few cities, starting threads takes longer
     found = np.asarray(cKDTree(cities).query(cities, k=slots + 1, workers=workers)[1])
     own = found == np.arange(num)[:, None]
-    # Among copies of a city it may not find itself; then the farthest found is left out.
+    # Among copies of a city it may not find itself; then drop the farthest found.
     drop = np.where(own.any(1), own.argmax(1), slots)
     keep = np.arange(slots + 1)[None] != drop[:, None]
     return found[keep].reshape(num, slots).astype(np.int32)
@@ -31,9 +31,9 @@ def candidate_lists(
 ) -> np.ndarray:
     """For each city, `near` near others, then those across Delaunay edges by length; -1 at ends.
 
-    In a cluster the nearest are all of the same cluster, and no list would lead out of it but for
-    the triangulation. With `likely`, these others take the place of the nearest, in their order:
-    a search tries the first of a list most.
+    In a cluster the nearest are all in the same cluster; only the triangulation leads out of it.
+    With `likely`, these replace the nearest, in their order: a search tries the first of a list
+    most.
     """
     num = len(cities)
     first = near_lists(cities, near) if likely is None else likely.astype(np.int32)
@@ -78,7 +78,7 @@ def _fill(cities, first, starts, others, lists):
 
 
 def _triangulated(cities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each city's Delaunay neighbours begin, and all of them; none for cities on a line."""
+    """The start of each city's Delaunay neighbours, and all of them; none for collinear cities."""
     try:
         starts, others = Delaunay(cities).vertex_neighbor_vertices
     except QhullError:

@@ -1,7 +1,7 @@
-"""A proof of how short a tour can be: Held and Karp's bound by 1-trees (1970, 1971).
+"""A lower bound on the length of a tour: Held and Karp's bound by 1-trees (1970, 1971).
 
-A 1-tree is a shortest tree through all cities but the first, and the two shortest edges from there.
-Every tour is one, so none is shorter; and prices on the cities, which lengthen all tours alike,
+A 1-tree is a shortest tree through all cities but the first, and the two shortest edges from that.
+Every tour is a 1-tree, so none is shorter; prices on the cities, which lengthen all tours alike,
 bring the 1-tree closer to a tour.
 """
 
@@ -16,15 +16,15 @@ from numba import njit
 from diconet.problems.tsp.search.metric import Metric, distance
 
 LARGEST = 2_000
-"""Cities up to which the bound takes about a second at most."""
+"""The number of cities up to which the bound takes at most about a second."""
 
-_ROUNDS = 3_000  # clusters of cities need that many
+_ROUNDS = 3_000  # needed for clustered cities
 _STEPS = 5e7
-_HAIR = 1e-11  # more than rounding can add up to
+_HAIR = 1e-11  # above the accumulated rounding error
 
 
 def held_karp_bound(metric: Metric) -> float:
-    """A length that no round trip is below."""
+    """A lower bound on the length of any round trip."""
     num = len(metric)
     if num < 3:
         return metric.length(np.arange(num)) * (1 - _HAIR)
@@ -36,7 +36,7 @@ def held_karp_bound(metric: Metric) -> float:
 @njit(cache=True)
 @no_type_check
 def _ascend(xy, code, rounds):
-    """Raises prices where the 1-tree has too many edges, in steps as Volgenant and Jonker's."""
+    """Raises prices where the 1-tree has too many edges, with Volgenant and Jonker's steps."""
     n = len(xy)
     price = np.zeros(n)
     degree = np.full(n, 2)
@@ -64,7 +64,7 @@ def _ascend(xy, code, rounds):
 @njit(cache=True)
 @no_type_check
 def _one_tree(xy, code, price, degree):
-    """The length of the shortest 1-tree under these prices, less what they add to any tour."""
+    """The length of the shortest 1-tree under these prices, minus what they add to any tour."""
     n = len(xy)
     degree[:] = 0
     near = np.full(n, np.inf)

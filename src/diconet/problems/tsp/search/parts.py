@@ -1,9 +1,9 @@
-"""Searching a part of a tour while all the rest stays as it is.
+"""Searches a part of a tour while the rest stays fixed.
 
-The cities of a part, in the order of the tour, make a small tour of their own, in which each way
-through other cities is one edge that must stay. It is searched in arrays that fit the processor's
-cache, and stretches to turn around are short however long the whole tour is: this is what dividing
-gains. What is found is written back with the ways outside in between, turned where need be.
+The cities of a part, in tour order, form a small tour of their own, in which each path through
+other cities is one fixed edge. It is searched in arrays that fit the processor's cache, and the
+stretches to reverse are short however long the whole tour is: this is the benefit of dividing.
+The result is written back with the outside paths in between, reversed where needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from diconet.problems.tsp.search.local import search
 
 _FEWEST = 8
 _MARGIN = 2  # edges between the core of a part and its border
-_CLOSE = 5  # near neighbours, one of which is missing at a border
+_CLOSE = 5  # a city is at a border if one of this many near neighbours is missing
 
 
 @njit(cache=True, nogil=True)
@@ -26,14 +26,14 @@ def search_part(
     xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed,
     warm, cool,
 ):  # fmt: skip
-    """Searches among `members` of a path (a round trip if `closed`), and gives what was gained.
+    """Searches among `members` of a path (a round trip if `closed`), and returns the gain.
 
-    There are `kicks` per city of the part's core: what a kick begins at the border can seldom be
+    There are `kicks` per city of the part's core: kicks that start at the border can seldom be
     repaired there.
 
-    `path` holds cities in order and `pos` the place of each; both are changed. `strand` says which
-    path a city is on, `local` is room for one number per city; entries of cities on other paths are
-    not touched, so that paths can be searched at the same time.
+    `path` holds cities in order and `pos` their positions; both are changed. `strand` is the path
+    of each city, `local` a work array with one number per city; entries of cities on other paths
+    are not touched, so that paths can be searched in parallel.
     """
     m = len(members)
     if m < _FEWEST:
@@ -78,7 +78,7 @@ def search_part(
 @njit(cache=True, nogil=True)
 @no_type_check
 def core_of(near, missing):
-    """The cities of a part that lie some edges away from those with a neighbour missing."""
+    """The cities of a part that lie some edges away from those with a missing neighbour."""
     m = len(missing)
     outer = missing.copy()
     for _ in range(min(_MARGIN, int(np.sqrt(m) / 10))):
@@ -93,14 +93,14 @@ def core_of(near, missing):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _links(where, size, closed):
-    """Which neighbours in the part are joined by a way outside it; two per city at most."""
+    """Which neighbours in the part are joined by a path outside it; at most two per city."""
     m = len(where)
     link = np.full((m, 2), -1, dtype=np.int32)
     for i in range(m):
         j = i + 1 if i + 1 < m else 0
         if j > 0:
             apart = where[j] != where[i] + 1
-        else:  # the ends of an open path stay where they are
+        else:  # the ends of an open path stay fixed
             apart = not closed or where[0] != 0 or where[m - 1] != size - 1
         if apart:
             link[i, 1] = j
@@ -111,7 +111,7 @@ def _links(where, size, closed):
 @njit(cache=True, nogil=True)
 @no_type_check
 def _write_back(path, pos, where, tour, link):
-    """The path with the part in its new order."""
+    """Writes the part back to the path in its new order."""
     m = len(tour)
     size = len(path)
     # Start after the link from the part's last city to its first, in the direction away from it.
