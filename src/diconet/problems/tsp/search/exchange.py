@@ -66,7 +66,7 @@ def held(link, a, b):
 @njit(cache=True, nogil=True)
 @no_type_check
 def measured(xy, code, near):
-    """For each city: coordinates, distance of the nearest listed neighbour and of the first ones."""
+    """Each city's coordinates, and the distances of its nearest and of its first neighbours."""
     n, slots = near.shape
     far = np.empty((n, 8))
     for i in range(n):
