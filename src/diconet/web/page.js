@@ -1,5 +1,5 @@
-// The page: what is chosen, what is asked of the server, and what keys and clicks do.
-// What is special about a problem it says itself, in /api/problems.
+// The page: its state, its requests to the server, and its keys and clicks.
+// Everything specific to a problem comes from /api/problems.
 import {Points, parse, save} from "./points.js";
 import {curve, DIVISIONS, Panel} from "./panels.js";
 
@@ -8,8 +8,8 @@ const LIVE = "live", SECOND = 1000;
 const points = new Points();
 const panels = Object.keys(DIVISIONS).map(division => new Panel(division, $("panels")));
 let problems = [], problem = null, step = 0, timer = null, seed = 1, asked = 0, held = null;
-let drawing = Promise.resolve();  // to solve points that are still on their way
-let seen = null, changed = false, follow = false;  // of the training: its last network, whether points have just changed, whether it is shown
+let drawing = Promise.resolve();  // so that solving waits for points still being fetched
+let seen = null, changed = false, follow = false;  // training: its last network, whether points have just changed, whether it is shown
 
 const steps = () => Math.max(0, ...panels.map(panel => panel.stages.length));
 const names = () => problem.axes || ["x", "y"];
@@ -29,7 +29,7 @@ function say(text, wrong = false) {
   $("status").classList.toggle("wrong", wrong);
 }
 
-// What is seen.
+// Rendering.
 
 function paint() {
   for (const panel of panels) panel.paint(points, panel.stage(step, steps()), problem.axes, held);
@@ -95,7 +95,7 @@ function play() {
   paint();
 }
 
-// What is asked of the server.
+// Requests to the server.
 
 async function ask(url, method = "GET", content = undefined) {
   const body = content === undefined ? undefined : JSON.stringify(content);
@@ -150,7 +150,7 @@ function verdict() {
   const values = panels.filter(panel => panel.stages.length).map(panel => panel.number);
   const alike = values.every(value => Math.abs(value - values[0]) <= 1e-6 * Math.abs(values[0]));
   if (values.length < 2) return `${problem.value} ${Number(values[0].toPrecision(5))}`;
-  return alike ? `the same ${problem.value} however it is divided` : `the division makes a difference to the ${problem.value}`;
+  return alike ? `the same ${problem.value} for every division` : `the division changes the ${problem.value}`;
 }
 
 // Training.
@@ -195,7 +195,7 @@ function show(found) {
   curve($("curve"), found.scores);
 }
 
-/** The step with the most parts: where a division is seen best. */
+/** The step with the most parts, which shows a division best. */
 function deepest() {
   const counts = panels[0].stages.map(stage => new Set(stage.parts).size);
   return counts.indexOf(Math.max(...counts));
@@ -207,7 +207,7 @@ function choose(network) {
   box.value = network;
 }
 
-// Points that change.
+// Editing points.
 
 function replace(all) {
   points.change(all);
@@ -241,7 +241,7 @@ for (const {plane} of panels) {
   plane.onblur = () => { if (held !== null && moving === null) { held = null; paint(); } };
 }
 
-/** Keys of a panel in focus; what it does not use goes on to the page. */
+/** Keys of a focused panel; unused keys go to the page. */
 function edit(event) {
   if (event.ctrlKey || event.metaKey) return;
   const count = points.all.length, {view} = points, far = event.shiftKey ? .05 : .01;
@@ -326,7 +326,7 @@ function theme(dark) {
   $("theme").setAttribute("aria-pressed", dark);
 }
 
-// A link may bring its own task: ?task=tsp&n=200 draws and solves it; step=3 shows that step.
+// A link may name a task: ?task=tsp&n=200 draws and solves it; step=3 shows that step.
 async function begin() {
   const prefers = matchMedia("(prefers-color-scheme: dark)");
   theme(prefers.matches);

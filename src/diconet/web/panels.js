@@ -1,4 +1,4 @@
-// One panel per way to divide: a picture of the points and of the step that is shown.
+// One panel per division: a picture of the points and of the current step.
 
 export const DIVISIONS = {learned: "learned division", random: "random division", none: "no division"};
 const COLOURS = 8;
@@ -44,7 +44,7 @@ export class Panel {
     this.quality.classList.toggle("wrong", wrong);
   }
 
-  /** The step at a share of the way through: panels with fewer steps wait at their ends. */
+  /** The step at a fraction of the sequence: panels with fewer steps wait at their ends. */
   stage(step, steps) {
     if (!this.stages.length) return null;
     return this.stages[Math.round((this.stages.length - 1) * (steps > 1 ? step / (steps - 1) : 1))];
@@ -74,7 +74,7 @@ export class Panel {
   }
 }
 
-/** A line of the scores, stage after stage. */
+/** A line chart of the scores, stage after stage. */
 export function curve(plane, scores) {
   plane.replaceChildren();
   if (scores.length < 2) return;

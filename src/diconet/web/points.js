@@ -1,9 +1,9 @@
-// The points: changes that can be taken back, and files in and out.
+// The points: undoable changes, and reading and writing files.
 
 export class Points {
   constructor() { this.all = []; this.past = []; this.view = {x: 0, y: 0, w: 1, h: 1}; }
 
-  /** Puts other points in place; the ones before can be had back. */
+  /** Replaces the points; undo restores the previous ones. */
   change(points) {
     this.past.push(this.all);
     if (this.past.length > 100) this.past.shift();
@@ -16,7 +16,7 @@ export class Points {
   move(i, point) { this.all = this.all.map((old, j) => j === i ? point : old); }  // `grab` comes first
   grab() { this.change([...this.all]); }
 
-  /** Shows all points: the unit square where they lie in it, else a box around them. */
+  /** Shows all points: the unit square if they lie in it, else their bounding box. */
   fit(square) {
     const inside = this.all.every(point => point.every(v => v >= 0 && v <= 1));
     this.view = {x: 0, y: 0, w: 1, h: 1};
@@ -35,7 +35,7 @@ export class Points {
 
 const p0 = (points, c) => points[0][c];
 
-/** Points of a text: JSON, or lines whose columns of these names (else the last two) are numbers. */
+/** The points in a text: JSON, or lines with numbers in columns of these names (else the last two). */
 export function parse(text, names) {
   const found = text.trim().startsWith("[") || text.trim().startsWith("{") ? fromJson(text, names) : fromLines(text, names);
   if (!found.length) throw new Error("the file must have lines of two numbers each.");
