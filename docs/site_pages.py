@@ -1,4 +1,4 @@
-"""A hook of MkDocs: pages made from the code, a complete list of pages, links out of this folder.
+"""A MkDocs hook: pages generated from the code, the full page list, links out of this folder.
 
 The command line reference comes from the parser, the model cards from the notes in the weights, the
 Python reference from the public names, and every example is a page. Nothing of it can go stale.
@@ -31,14 +31,14 @@ SOLVE = (
     "Packing",
     "Tour",
 )
-SOLVE_HEADING, TASK_HEADING = "Solve something", "A task of your own, and what it is made of"
+SOLVE_HEADING, TASK_HEADING = "Solve something", "Your own task and its building blocks"
 
 OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-"""Files beside this folder that are pages as they stand."""
+"""Files outside this folder that become pages unchanged."""
 
 
 def on_config(config: Any) -> Any:
-    """Completes the list of pages."""
+    """Completes the navigation."""
     known = set(made_pages()) | {str(path.relative_to(DOCS)) for path in _pages()}
     listed: set[str] = set()
     config.nav = _kept(config.nav, known, listed)
@@ -53,7 +53,7 @@ def _pages() -> list[Path]:
 
 
 def _kept(nav: list[Any], known: set[str], listed: set[str]) -> list[Any]:
-    """Entries whose pages exist; the name of a folder stands for all pages in it."""
+    """Entries whose pages exist; a folder name stands for all pages in it."""
     kept: list[Any] = []
     for entry in nav:
         title, target = next(iter(entry.items())) if isinstance(entry, dict) else (None, entry)
@@ -72,14 +72,14 @@ def _kept(nav: list[Any], known: set[str], listed: set[str]) -> list[Any]:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages that are made here."""
+    """Adds the generated pages."""
     for name, content in made_pages().items():
         files.append(File.generated(config, name, content=content))
     return files
 
 
 def made_pages() -> dict[str, str]:
-    """The pages that are made from the code, by name."""
+    """The pages generated from the code, by name."""
     return {
         "command_line.md": command_line(),
         "models.md": model_cards(),
@@ -90,7 +90,7 @@ def made_pages() -> dict[str, str]:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links to files outside this folder lead to the pages that show them."""
+    """Redirects links to files outside this folder to the pages that show them."""
     up = "../" * page.file.src_uri.count("/")
 
     def there(found: re.Match[str]) -> str:
@@ -107,7 +107,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
-    """Links in notebooks, which nobody else follows."""
+    """Resolves links in notebooks, which MkDocs leaves alone."""
     if not page.file.src_uri.endswith(".ipynb"):
         return html
 
@@ -133,7 +133,7 @@ def command_line() -> str:
     lines = [
         "# Command line",
         "",
-        "Made from the parser: what `diconet COMMAND --help` prints.",
+        "Generated from the parser: the output of `diconet COMMAND --help`.",
         "",
     ]
     for name, command in commands.items():
@@ -142,7 +142,7 @@ def command_line() -> str:
 
 
 def model_cards() -> str:
-    """What each weights file says of itself."""
+    """The notes stored in each weights file."""
     from importlib.resources import as_file
 
     from diconet.cli.models import NOTES
@@ -152,16 +152,16 @@ def model_cards() -> str:
     lines = [
         "# Model cards",
         "",
-        "What each shipped weights file says of itself; `diconet models` prints the same. The"
-        " network that has its problem's name is the default. None holds pickle. They learned from"
-        " instances that a program draws, those for k-means also from patches of the two sample"
-        " photographs of scikit-learn.",
+        "The notes stored in each shipped weights file; `diconet models` prints the same. The"
+        " network named like its problem is the default. None contains pickle. They were trained on"
+        " generated instances, those for k-means also on patches of scikit-learn's two sample"
+        " photographs.",
     ]
     for problem in built_in().values():
         lines += ["", f"## {problem.name}: {problem.summary}", ""]
         if (DOCS / "results" / f"{problem.name}.md").exists():
             page = f"results/{problem.name}.md"
-            lines += [f"How they work, what they reach and where they fail: [results]({page}).", ""]
+            lines += [f"How they work, their quality and their limits: [results]({page}).", ""]
         lines += [f"| network | kB | {' | '.join(NOTES)} |", f"|{'---|' * (len(NOTES) + 2)}"]
         for name, resource in sorted(problem.weights.items()):
             with as_file(resource) as path:
@@ -176,7 +176,7 @@ def _cell(text: Any) -> str:
 
 
 def python_reference() -> str:
-    """Every public name, from its docstring."""
+    """The reference of every public name, from its docstring."""
     import diconet
 
     lines = ["# Python", "", "Everything that `import diconet` offers, from the docstrings.", ""]
@@ -195,7 +195,7 @@ def examples() -> str:
     lines = [
         "# Examples",
         "",
-        "Tasks in a file each; `python examples/gallery.py` trains them.",
+        "Tasks, one per file; `python examples/gallery.py` trains them.",
         "",
     ]
     for file in sorted((ROOT / "examples").glob("*.py")):
