@@ -12,13 +12,13 @@ REFERENCE = "spectral bisection"
 
 
 class Bisection:
-    """Points of a long or bent shape; a mesh joins near ones. The parts are contiguous."""
+    """Points along a long or bent shape; a mesh joins near ones. The parts are contiguous."""
 
     num_features = 2
     one_cut = True
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Points along an arc of random width and turn."""
+        """Points along an arc of random width and angle."""
         along, across = torch.rand(2, num_sets, set_size, generator=rng)
         bend, turn = torch.rand(2, num_sets, 1, generator=rng)
         angle = 3 * bend * (along - 0.5) + 6.3 * turn
@@ -36,7 +36,7 @@ class Bisection:
         return SetBatch.pack(points.flatten(0, 1), sizes, relations=Relations.where(near))
 
     def reward(self, sets: SetBatch, solution: PartitionTree) -> Tensor:
-        """Minus the share of edges cut, and minus how far the halves are from equal."""
+        """Minus the share of edges cut, and minus the imbalance of the halves."""
         source, target = sets.edges()
         cut = (solution.leaves[source] != solution.leaves[target]).float()
         share = segment_sum(cut, sets.graph.owner, len(sets)) / sets.graph.sizes
@@ -57,7 +57,7 @@ def reference(sets: SetBatch) -> float:
 
 
 def bar(best: float) -> float:
-    """At most a tenth more cut than the spectral method."""
+    """At most a tenth more edges cut than the spectral method."""
     return 1.1 * best
 
 

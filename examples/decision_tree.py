@@ -1,7 +1,7 @@
 """Decision tree: two levels of cuts along features, so that leaves hold one class each.
 
-The classes are those of a chessboard of four fields: no single cut helps, so a tree grown cut by
-cut has nothing to go by. A split that learns from the reward of whole trees sees past that.
+The classes form a two-by-two chessboard: no single cut helps, so a tree grown cut by cut has
+nothing to go by. A split that learns from the reward of whole trees can see past that.
 """
 
 import torch
@@ -23,7 +23,7 @@ class PureLeaves:
     cut_along = (0, 1)
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Fields that meet somewhere near the middle."""
+        """Four squares that meet near the middle."""
         points = torch.rand(num_sets, set_size, 2, generator=rng)
         middle = 0.35 + 0.3 * torch.rand(num_sets, 1, 2, generator=rng)
         label = (points - middle).sign().prod(2, keepdim=True)
@@ -31,7 +31,7 @@ class PureLeaves:
         return SetBatch.pack(items, torch.full((num_sets,), set_size))
 
     def reward(self, sets: SetBatch, solution: PartitionTree) -> Tensor:
-        """The share of items that are of their leaf's majority."""
+        """The share of items in the majority class of their leaf."""
         leaf = 4 * sets.owner + solution.leaves
         lead = segment_sum(sets.items[:, 2], leaf, 4 * len(sets)).abs().reshape(-1, 4).sum(1)
         return 0.5 + lead / sets.sizes / 2
@@ -50,7 +50,7 @@ def reference(sets: SetBatch) -> float:
 
 
 def bar(best: float) -> float:
-    """Nine in ten pure; the greedy tree has eight."""
+    """Nine in ten pure; the greedy tree reaches eight."""
     return 0.9
 
 

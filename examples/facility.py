@@ -1,4 +1,4 @@
-"""Facility location: four sites, one in each district, so that customers have a short way."""
+"""Facility location: four sites, one per district, close to their customers."""
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ class Facility:
         return SetBatch.pack(points.flatten(0, 1), torch.full((num_sets,), set_size))
 
     def reward(self, sets: SetBatch, solution: PartitionTree) -> Tensor:
-        """Minus the mean way to the best site of one's own district."""
+        """Minus the mean distance to the best site of a customer's district."""
         district = 4 * sets.owner + solution.leaves
         customer, site = cross(sets.sizes, sets.sizes)
         way = (sets.items[customer] - sets.items[site]).norm(dim=1)
@@ -38,7 +38,7 @@ class Facility:
 
 
 def reference(sets: SetBatch) -> float:
-    """Opens the site that shortens the ways most, four times."""
+    """Opens the site that shortens the distances most, four times."""
     total = 0.0
     for points in sets.unpack():
         way = torch.cdist(points, points)

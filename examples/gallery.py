@@ -1,11 +1,11 @@
-"""The gallery: every example of this folder trained from scratch, beside what it must beat.
+"""The gallery: trains every example in this folder from scratch and compares it with a bar.
 
     python examples/gallery.py [NAME ...] [--quick]
 
 For each task: the reward of the learned division; of random, hand-made and no division with the
-same merge; of the classical reference; the bar set for it; and the seconds of CPU that training
-took, which do not depend on what else the machine does. The exit code says whether all bars
-hold and the learned division is at least as good as the other divisions in eight tasks of ten.
+same merge; of the classical reference; the bar set for it; and the CPU seconds of the training,
+which do not depend on what else the machine does. The exit code says whether all bars are
+cleared and the learned division is at least as good as the others in eight tasks of ten.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def rewards(task: Any, model: DiCoNet, sets: SetBatch) -> dict[str, float]:
 
 
 def run(name: str, quick: bool) -> dict[str, Any] | None:
-    """Trains one example and measures it; nothing where a package that it needs is missing."""
+    """Trains one example and measures it; None if a package that it needs is missing."""
     example = import_module(name)
     missing = [package for package in getattr(example, "NEEDS", ()) if not util.find_spec(package)]
     if missing:
@@ -114,15 +114,15 @@ def run(name: str, quick: bool) -> dict[str, Any] | None:
 
 
 def header() -> None:
-    """The names of the columns."""
+    """Prints the names of the columns."""
     names = " ".join(f"{key:>10}" for key in (*COLUMNS, "reference", "bar"))
     print(f"{'task':16} {names} {'':13} {'CPU':>5}", flush=True)
 
 
 def show(task: Any, module: str) -> None:
-    """What an example does when it is run by itself."""
+    """Runs one example on its own."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="only show that it runs")
+    parser.add_argument("--quick", action="store_true", help="only check that it runs")
     quick = parser.parse_args().quick
     header()
     name = next(key for key, kind in TASKS.items() if kind == type(task).__name__)
@@ -132,13 +132,13 @@ def show(task: Any, module: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these tasks")
-    parser.add_argument("--quick", action="store_true", help="only show that it runs")
+    parser.add_argument("--quick", action="store_true", help="only check that it runs")
     given = parser.parse_args()
     header()
     rows = [run(name, given.quick) for name in given.names or TASKS]
     done = [row for row in rows if row is not None]
     ahead, held = sum(row["ahead"] for row in done), sum(row["holds"] for row in done)
-    print(f"bars held: {held} of {len(done)}; learned division ahead in {ahead} of {len(done)}")
+    print(f"bars cleared: {held} of {len(done)}; learned division ahead in {ahead} of {len(done)}")
     good = held == len(done) and ahead >= 0.8 * len(done)
     return 0 if good or given.quick else 1
 

@@ -1,4 +1,4 @@
-"""Graph colouring: radio masts share four frequencies, and near ones should differ."""
+"""Graph colouring: radio masts share four frequencies, and nearby ones should differ."""
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ class Colouring:
     radius = 0.28
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Fresh places for the masts; those closer than the radius are joined."""
+        """Random positions of the masts; those closer than the radius are joined."""
         points = torch.rand(num_sets, set_size, 2, generator=rng)
         near = torch.cdist(points, points) < self.radius
         near &= ~torch.eye(set_size, dtype=torch.bool)
@@ -26,7 +26,7 @@ class Colouring:
         return SetBatch.pack(points.flatten(0, 1), sizes, relations=Relations.where(near))
 
     def reward(self, sets: SetBatch, solution: PartitionTree) -> Tensor:
-        """Minus the number of near masts of one's own colour, per mast."""
+        """Minus the number of nearby masts of the same colour, per mast."""
         source, target = sets.edges()
         same = (solution.leaves[source] == solution.leaves[target]).float()
         return -segment_sum(same, sets.graph.owner, len(sets)) / sets.sizes
@@ -51,7 +51,7 @@ def reference(sets: SetBatch) -> float:
 
 
 def bar(best: float) -> float:
-    """A tenth of a conflict per mast more than greedy at most; random colours have 1.4."""
+    """At most a tenth of a conflict per mast more than greedy; random colours have 1.4."""
     return best - 0.1
 
 

@@ -1,9 +1,9 @@
-"""Clusters by a network as the start of scikit-learn's KMeans, and what that buys.
+"""A network's clusters as the start of scikit-learn's KMeans, and what that buys.
 
     python examples/kmeans_init.py
 
-One start from the network's centres is set against one from k-means++ and against the usual ten:
-it costs less than the one and takes half the rounds, but not less than the best of the ten.
+Compares one start from the network's centres with one from k-means++ and with the usual ten: it
+costs less than the one and takes half the rounds, but not less than the best of the ten.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from diconet import DiCoKMeans
 
 
 def compare(num_points: int, k: int, seed: int) -> dict[str, tuple[float, int, float]]:
-    """Cost, rounds of Lloyd's algorithm and seconds, by how it starts."""
+    """Cost, rounds of Lloyd's algorithm and seconds, by kind of start."""
     points, _ = make_blobs(num_points, centers=k, cluster_std=0.6, random_state=seed)
     found = {}
     start = time.perf_counter()
@@ -38,11 +38,11 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=2_000)
     parser.add_argument("--k", type=int, default=16)
     parser.add_argument("--sets", type=int, default=10)
-    parser.add_argument("--quick", action="store_true", help="only to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="only check that it runs")
     options = parser.parse_args()
     if options.quick:
         options.points, options.k, options.sets = 100, 4, 2
-    compare(options.points, options.k, 0)  # so that compiling is not timed
+    compare(options.points, options.k, 0)  # so that compilation is not timed
     runs = [compare(options.points, options.k, seed) for seed in range(options.sets)]
     best = [min(cost for cost, _, _ in run.values()) for run in runs]
     print(f"{options.sets} sets of {options.points} points, k = {options.k}")

@@ -1,4 +1,4 @@
-"""Makespan: jobs on two machines, the later of which should be done as soon as can be."""
+"""Makespan: jobs on two machines, so that both finish as early as possible."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ REFERENCE = "longest job first"
 
 
 class Makespan:
-    """Jobs of various lengths; which machine is which does not matter."""
+    """Jobs of various lengths; the two machines are interchangeable."""
 
     num_features = 1
     one_cut = True
@@ -21,14 +21,14 @@ class Makespan:
         return SetBatch.pack(items, torch.full((num_sets,), set_size))
 
     def reward(self, sets: SetBatch, solution: PartitionTree) -> Tensor:
-        """Minus the difference between the machines, against the total."""
+        """Minus the difference between the machines, relative to the total."""
         length = sets.items[:, 0]
         sign = torch.where(solution.leaves == 0, 1.0, -1.0)
         return -sets.sum(sign * length).abs() / sets.sum(length)
 
 
 def reference(sets: SetBatch) -> float:
-    """The longest job left goes to the machine that is free first."""
+    """The longest remaining job goes to the machine that is free first."""
     total = 0.0
     for jobs in sets.unpack():
         load = [0.0, 0.0]
@@ -39,7 +39,7 @@ def reference(sets: SetBatch) -> float:
 
 
 def bar(best: float) -> float:
-    """Machines differ by at most two in a hundred; by chance it is eighteen."""
+    """Machines differ by at most 2% of the total; by chance it is 18%."""
     return -0.02
 
 

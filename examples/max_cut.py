@@ -12,7 +12,7 @@ REFERENCE = "one-flip local search"
 
 
 class MaxCut:
-    """Points in a square, joined where they are closer than `radius`."""
+    """Points in a square, joined if they are closer than `radius`."""
 
     num_features = 2
     radius = 0.3
@@ -33,7 +33,7 @@ class MaxCut:
 
 
 def reference(sets: SetBatch) -> float:
-    """From a random cut, the best single flip until none helps."""
+    """Makes the best single flip, from a random cut, until none helps."""
     shares = []
     for number in range(len(sets)):
         graph = sets.take(torch.tensor([number])).graph

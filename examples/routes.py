@@ -1,7 +1,7 @@
 """Capacitated routes with PyVRP at the leaves: the network learns to divide for that solver.
 
-The solver answers the parts that the network makes, in ten iterations each, and the reward is what
-their routes cost together. Ten iterations are plenty for 50 customers, but too few for 200 at once.
+The solver solves the parts that the network makes, in ten iterations each, and the reward is the
+total cost of their routes. Ten iterations are plenty for 50 customers, but too few for 200 at once.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def route_cost(items: np.ndarray, iterations: int = 10) -> float:
 
 
 class Routes:
-    """Customers in a square with demands; the parts are solved, not answered, by the network."""
+    """Customers in a square with demands; PyVRP, not the network, solves the parts."""
 
     num_features = 3
     num_parts = 4

@@ -10,7 +10,7 @@ REFERENCE = "skyline"
 
 
 class Skyline:
-    """Points of a square; the answer is a subset, learned from examples."""
+    """Points in a square; the answer is a subset, learned from examples."""
 
     num_features = 2
     answer = "subset"
@@ -21,7 +21,7 @@ class Skyline:
         return SetBatch.pack(items, torch.full((num_sets,), set_size))
 
     def oracle(self, sets: SetBatch) -> Sequences:
-        """The points that no other one exceeds in both features."""
+        """The points that no other exceeds in both features."""
         on_it = []
         for points in sets.unpack():
             above = (points[None] > points[:, None]).all(2)
@@ -29,7 +29,7 @@ class Skyline:
         return Sequences.where(sets, torch.cat(on_it))
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Tensor:
-        """The share of items in both skyline and answer among those in either."""
+        """Intersection over union of the answer and the skyline."""
         right, mine = self.oracle(sets).mask(sets), solution.mask(sets)
         both = sets.sum((right & mine).float())
         return both / sets.sum((right | mine).float()).clamp(min=1)

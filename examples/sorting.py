@@ -27,17 +27,17 @@ class Sorting:
         return Sequences(sets.position[order], sets.sizes)
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Tensor:
-        """The share of places at which the sorted list has the same item."""
+        """The share of positions that hold the right item."""
         return sets.mean((solution.places == self.oracle(sets).places).float())
 
 
 def reference(sets: SetBatch) -> float:
-    """Everything in its place."""
+    """The reward of a perfect sort."""
     return 1.0
 
 
 def bar(best: float) -> float:
-    """All but one place in a hundred."""
+    """All but one position in a hundred right."""
     return 0.99
 
 

@@ -1,4 +1,4 @@
-"""Two-means: cut points in two so that each part lies near its own mean, heaps anywhere."""
+"""Two-means: cut points in two so that each part lies near its own mean."""
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ class TwoMeans:
     num_features = 2
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
-        """Two heaps of points, at places drawn for every set."""
+        """Two groups of points, at random positions in every set."""
         centre = torch.randn(num_sets, 2, 2, generator=rng)
         heap = torch.randint(2, (num_sets, set_size, 1), generator=rng).expand(-1, -1, 2)
         noise = 0.3 * torch.randn(num_sets, set_size, 2, generator=rng)
