@@ -178,6 +178,11 @@ class Partitions(Sequence[Labels]):
     def __init__(self, sides: np.ndarray) -> None:
         self._sides = sides
 
+    @classmethod
+    def uncut(cls, items: int) -> Partitions:
+        """All items in one part."""
+        return cls(np.zeros((0, items), dtype=bool))
+
     def __len__(self) -> int:
         return len(self._sides) + 1
 

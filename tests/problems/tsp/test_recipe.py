@@ -49,14 +49,6 @@ def test_presets_are_the_papers_and_have_equal_budgets() -> None:
         assert (train.merge_optimiser, train.merge_lr) == ("adamax", 1e-3)
 
 
-def test_labels_are_made_once(tmp_path: Path) -> None:
-    settings = replace(TINY, labels=str(tmp_path / "book.npz"))
-    train_model(settings, quiet=True)
-    kept = (tmp_path / "book.npz").stat().st_mtime_ns
-    train_model(settings, quiet=True)
-    assert (tmp_path / "book.npz").stat().st_mtime_ns == kept
-
-
 def test_training_lowers_the_loss_of_a_small_network() -> None:
     config = replace(QUICK, steps=60, batch_size=4, merge_lr=1e-2, schedule="cosine", warmup=5)
     settings = replace(TINY, width=8, num_layers=2, train=config)

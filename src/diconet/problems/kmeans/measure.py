@@ -59,5 +59,5 @@ def undivided(points: np.ndarray, k: int, *, search: bool) -> Clusters:
     means = np.stack([frame.points[labels == one].mean(0) for one in taken])
     labels = np.searchsorted(taken, labels)
     cost = float(np.square(frame.points - means[labels]).sum())
-    whole = Partitions(np.zeros((0, len(labels)), dtype=bool))
+    whole = Partitions.uncut(len(labels))
     return replace(frame, value=cost, tree=whole, labels=labels, centers=means, rounds=rounds)

@@ -248,8 +248,6 @@ class _Round:
             _WALK,
             self.tiny,
             seed,
-            0.0,
-            0.0,
         )
 
 
@@ -258,9 +256,7 @@ def _threads() -> int:
     return min(_STRANDS, int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or _STRANDS))
 
 
-def _parts(
-    level: Level, near: np.ndarray, largest: int = LEAF
-) -> Iterator[tuple[np.ndarray, bool]]:
+def _parts(level: Level, near: np.ndarray) -> Iterator[tuple[np.ndarray, bool]]:
     """The cities to search at each node of a level, and whether they lie along a cut."""
     sets = level.sets
     index = sets.index.numpy().astype(np.int32)
@@ -282,7 +278,7 @@ def _parts(
         places = level.roots.items.numpy()[members]
         along = int(np.ptp(places, axis=0).argmax()) if len(places) else 0
         order = np.argsort(places[:, along], kind="stable")
-        for some in np.array_split(members[order], max(1, -(-len(members) // largest))):
+        for some in np.array_split(members[order], max(1, -(-len(members) // LEAF))):
             yield some, True
 
 

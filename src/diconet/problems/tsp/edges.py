@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from diconet.core.answers import Sequences
 from diconet.core.host import one_thread, to_host
 from diconet.core.model import Part
-from diconet.core.segments import offsets_of, owner_of, segment_sum
+from diconet.core.segments import followers, offsets_of, segment_sum
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, Level, grow
 from diconet.nets.axes import AcrossSplit
@@ -223,10 +223,7 @@ def at_roots(
 def log_likelihood(signal: EdgeSignal, target: Sequences) -> Float[Tensor, "sets"]:
     """log-probability of the edges of the target tours, each edge independently, per city."""
     rows = target.rows(signal.roots)
-    starts, sizes = offsets_of(target.sizes)[:-1], target.sizes
-    owner = owner_of(sizes)
-    place = torch.arange(len(rows), device=rows.device) - starts[owner]
-    after = rows[starts[owner] + (place + 1) % sizes[owner]]
+    after = rows[followers(target.sizes)]
     beside = rows.new_empty(len(rows), 2)
     beside[rows, 0] = after
     beside[after, 1] = rows
@@ -240,14 +237,12 @@ def log_likelihood(signal: EdgeSignal, target: Sequences) -> Float[Tensor, "sets
 class LengthMerge(Part):
     """Scores every edge by minus its length, in units of the mean distance to near neighbours.
 
-    The control for what learning buys: everything after it is the same. The factor `scale` sets
-    the weight of a decoder's noise relative to it.
+    The control for what learning buys: everything after it is the same.
     """
 
-    def __init__(self, slots: int = 8, scale: float = 7.0) -> None:
+    def __init__(self, slots: int = 8) -> None:
         super().__init__()
         self.slots = slots
-        self.scale = scale
 
     def forward(
         self, level: Level, below: EdgeSignal | None, target: Sequences | None
@@ -259,8 +254,4 @@ class LengthMerge(Part):
         length = torch.linalg.vector_norm(sets.items[graph.neighbour] - sets.items[:, None], dim=2)
         near = length[:, :5].mean(1)
         unit = sets.mean(near)[sets.owner].clamp(min=torch.finfo(near.dtype).tiny)
-        logits = -self.scale * length / unit[:, None]
-        answer = at_roots(level.roots, sets, graph, logits)
-        return (
-            answer if target is None else replace(answer, log_prob=log_likelihood(answer, target))
-        )
+        return at_roots(level.roots, sets, graph, -length / unit[:, None])

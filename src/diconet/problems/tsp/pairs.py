@@ -18,7 +18,7 @@ from diconet.core.answers import Sequences
 from diconet.core.coin import coin_cut
 from diconet.core.host import to_host
 from diconet.core.model import Part
-from diconet.core.segments import index_of, segment_logsumexp, segment_sum
+from diconet.core.segments import followers, index_of, segment_logsumexp, segment_sum
 from diconet.core.sets import SetBatch, standardise
 from diconet.core.tree import Cut, Level
 from diconet.nets.pair_net import PairNet, Pairs
@@ -234,8 +234,6 @@ def log_likelihood(signal: PairSignal, target: Sequences) -> Float[Tensor, "sets
 def steps_of(sets: SetBatch, tours: Sequences) -> tuple[Int[Tensor, "steps"], Int[Tensor, "steps"]]:
     """Every step of the tours, from a row to the next; a single city makes none."""
     rows = tours.rows(sets)
-    ends = sets.offsets[1:][sets.sizes > 0] - 1
-    after = rows.roll(-1)
-    after[ends] = rows[sets.offsets[:-1][sets.sizes > 0]]
+    after = rows[followers(tours.sizes)]
     steps = rows != after
     return rows[steps], after[steps]

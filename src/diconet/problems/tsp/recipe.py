@@ -41,7 +41,7 @@ class Settings:
     "near" works on trees with leaves of at most `leaf_size` cities, "pairs" on trees of a fixed
     `depth`; if that is above 0, the network `leaf` (a shipped name or a file) solves the leaves and
     stays fixed. `num_labels` instances of the training sizes are solved by fast-tsp in
-    `label_seconds` each, and stored in the file `labels` if given.
+    `label_seconds` each.
     """
 
     network: Literal["near", "pairs"] = "near"
@@ -53,7 +53,6 @@ class Settings:
     leaf: str = "tsp_bs1"
     num_labels: int = 9_650
     label_seconds: float = 0.02
-    labels: str | None = None
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
@@ -93,16 +92,10 @@ def _paper_network(settings: Settings) -> DiCoNet:
 
 
 def labels(settings: Settings) -> TourBook:
-    """The labelled instances, read from the file if it exists, else made (and stored)."""
-    path = None if settings.labels is None else Path(settings.labels)
-    if path is not None and path.exists():
-        return TourBook.load(path)
+    """The labelled instances."""
     low, high = settings.train.min_size, settings.train.max_size
     sizes = [low + i % (high - low + 1) for i in range(settings.num_labels)]
-    book = TourBook.make(sizes, seed=settings.train.seed, seconds=settings.label_seconds)
-    if path is not None:
-        book.save(path)
-    return book
+    return TourBook.make(sizes, seed=settings.train.seed, seconds=settings.label_seconds)
 
 
 def train_model(

@@ -28,10 +28,10 @@ def fast_tsp_tour(cities: np.ndarray, seconds: float) -> np.ndarray:
     return tour[np.sort(first)]
 
 
-def whole_distances(cities: np.ndarray, largest: float = 65_535.0) -> np.ndarray:
+def whole_distances(cities: np.ndarray) -> np.ndarray:
     """All distances as whole numbers, as precise as the 16 bits of fast-tsp allow."""
     distances = cdist(cities, cities)
-    distances *= largest / max(float(distances.max()), 1e-30)
+    distances *= 65_535 / max(float(distances.max()), 1e-30)
     return np.rint(distances).astype(np.int32)
 
 

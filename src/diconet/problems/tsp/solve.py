@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast, get_args, overload
+from typing import Any, get_args, overload
 
 import numpy as np
 import torch
@@ -38,8 +38,6 @@ from diconet.problems.tsp.search.metric import Kind, Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists
 from diconet.problems.tsp.search.one_tree import LARGEST, held_karp_bound
 from diconet.problems.tsp.tsplib import TspInstance, write_tour
-
-Refine = Literal["none", "2opt", "lk"]
 
 _DENSE_LIMIT = 2_000
 _ONE_BY_ONE = 5_000  # up to this many cities maps go through the network in one batch
@@ -210,23 +208,23 @@ def tsp(
     seed = check_seed(seed)
     network = as_network(PROBLEM, model, device)
     if seconds is not None and _no_time(maps, seconds):
-        strips = [_answer(one, strip_tour(one.flat()), _undivided(one), model) for one in maps]
-        return handed_back(strips, cities, many)
+        found = [(one, strip_tour(one.flat()), Partitions.uncut(len(one.distinct))) for one in maps]
+        return handed_back([_answer(*each, model) for each in found], cities, many)
     if seconds is not None and _too_slow(network, maps, seconds):
         network = DiCoNet(AcrossSplit(), LengthMerge(), depth=0)
-    how = _How(cast(Refine, refine), kicks, seconds, seed or 0)
     tours: list[Tour] = []
     tell("running the network")
     for one, signal in zip(maps, _signals(maps, network, seed, device), strict=True):
         tell(f"searching: {len(tours)} of {len(maps)} tours found")
-        tour = how.tour(one, signal, start)
+        deadline = None if seconds is None else start + seconds
+        tour = _tour(one, signal, refine, kicks, deadline, seed or 0)
         tours.append(_answer(one, tour, signal.tree, model))
         start = time.monotonic()
     return handed_back(tours, cities, many)
 
 
 def _check_search(refine: str, metric: str, kicks: float | None, seconds: float | None) -> None:
-    if refine not in get_args(Refine):
+    if refine not in ("none", "2opt", "lk"):
         raise ValueError(f"refine must be one of none, 2opt, lk; got {refine!r}.")
     if metric not in get_args(Kind):
         raise ValueError(f"metric must be one of {', '.join(get_args(Kind))}; got {metric!r}.")
@@ -290,26 +288,20 @@ class _Signal:
     tree: Partitions
 
 
-@dataclass(frozen=True)
-class _How:
-    refine: Refine
-    kicks: float | None
-    seconds: float | None
-    seed: int
-
-    def tour(self, one: _Map, signal: _Signal, start: float) -> np.ndarray:
-        """A tour of the distinct cities; the network's time counts as used."""
-        flat = one.flat()
-        tour = greedy_tour(Metric.of(flat), signal.edges, signal.scores)
-        if self.refine == "none":
-            return tour
-        near = candidate_lists(flat, signal.likely)
-        exact = one.kind != "euclidean"
-        metric = Metric.of(one.distinct, one.kind) if exact else Metric.of(flat)
-        deadline = None if self.seconds is None else start + self.seconds
-        kicks = _usual_kicks(len(flat)) if self.kicks is None else self.kicks
-        budget = Budget(kicks if self.refine == "lk" else 0.0, deadline)
-        return searched(metric, near, tour, budget, seed=self.seed)
+def _tour(
+    one: _Map, signal: _Signal, refine: str, kicks: float | None, deadline: float | None, seed: int
+) -> np.ndarray:
+    """A tour of the distinct cities; the network's time counts as used."""
+    flat = one.flat()
+    tour = greedy_tour(Metric.of(flat), signal.edges, signal.scores)
+    if refine == "none":
+        return tour
+    near = candidate_lists(flat, signal.likely)
+    exact = one.kind != "euclidean"
+    metric = Metric.of(one.distinct, one.kind) if exact else Metric.of(flat)
+    kicks = _usual_kicks(len(flat)) if kicks is None else kicks
+    budget = Budget(kicks if refine == "lk" else 0.0, deadline)
+    return searched(metric, near, tour, budget, seed=seed)
 
 
 def _usual_kicks(num: int) -> float:
@@ -327,12 +319,6 @@ def _no_time(maps: list[_Map], seconds: float) -> bool:
     """Whether neighbour lists and a first descent would take longer than the given time."""
     most = max(len(one.distinct) for one in maps)
     return most > _ONE_BY_ONE and most * _SECONDS_TO_START > seconds
-
-
-def _undivided(one: _Map) -> Partitions:
-    """A tree with a single leaf."""
-    sets = SetBatch.of([torch.from_numpy(one.flat()).float()])
-    return labels_of(grow(AcrossSplit(), sets, Growth(depth=0)))[0]
 
 
 def _signals(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -14,7 +12,7 @@ from torch import Tensor
 from diconet.core.answers import Sequences
 from diconet.core.host import to_host
 from diconet.core.noise import phase_generator
-from diconet.core.segments import offsets_of, owner_of, segment_sum
+from diconet.core.segments import followers, owner_of, segment_sum
 from diconet.core.sets import SetBatch
 from diconet.problems.tsp.references import fast_tsp_tour
 
@@ -49,11 +47,7 @@ class TspTask:
 def lengths(sets: SetBatch, tours: Sequences) -> Float[Tensor, "sets"]:
     """The Euclidean length of every tour, including the way back."""
     here = sets.items[tours.rows(sets)].double()
-    ends = offsets_of(tours.sizes)[1:] - 1
-    there = here.roll(-1, 0)
-    some = tours.sizes > 0
-    there[ends[some]] = here[offsets_of(tours.sizes)[:-1][some]]
-    steps = torch.linalg.vector_norm(there - here, dim=1)
+    steps = torch.linalg.vector_norm(here[followers(tours.sizes)] - here, dim=1)
     return segment_sum(steps, owner_of(tours.sizes), len(sets)).float()
 
 
@@ -85,25 +79,6 @@ class TourBook:
         rng = phase_generator("train", seed)
         sets = SetBatch.of([torch.rand(size, 2, generator=rng) for size in sorted(sizes)])
         return cls(sets.items, TspTask(seconds=seconds).oracle(sets))
-
-    def save(self, path: str | Path) -> None:
-        """Writes the book as an .npz file."""
-        np.savez_compressed(
-            path,
-            cities=to_host(self.cities),
-            places=to_host(self.tours.places).astype(np.int32),
-            sizes=to_host(self.tours.sizes),
-        )
-
-    @classmethod
-    def load(cls, path: str | Path) -> TourBook:
-        """Reads a book back."""
-        with np.load(path) as file:
-            places = torch.from_numpy(file["places"].astype(np.int64))
-            return cls(
-                torch.from_numpy(file["cities"]),
-                Sequences(places, torch.from_numpy(file["sizes"])),
-            )
 
     def sample(self, num_sets: int, set_size: int, *, rng: torch.Generator) -> SetBatch:
         """Instances of the nearest available size, drawn with replacement."""

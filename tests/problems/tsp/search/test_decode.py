@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from diconet.problems.tsp.references import fast_tsp_tour
 from diconet.problems.tsp.search.beam import beam_tour
-from diconet.problems.tsp.search.decode import greedy_tour
-from diconet.problems.tsp.search.fragments import greedy_fragments, join_nearest
+from diconet.problems.tsp.search.decode import greedy_tour, join_nearest, take_edges
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import near_lists
 from tests.problems.tsp.search.test_search import edges_of, is_permutation
@@ -32,14 +31,14 @@ def test_near_lists_leave_the_city_itself_out_even_among_copies() -> None:
 def test_fragments_take_the_best_edges_that_fit() -> None:
     # 2-3 would give city 2 a third edge, 0-2 would close the cycle 0 1 2
     edges = np.array([[0, 1], [1, 2], [0, 2], [1, 3], [3, 4]], dtype=np.int32)
-    link = greedy_fragments(5, edges, np.array([5.0, 4, 3, 2, 1]))
+    link, other = _lone(5)
+    take_edges(edges, np.arange(5), link, other)
     assert link.tolist() == [[1, -1], [0, 2], [1, -1], [4, -1], [3, -1]]
 
 
-def test_a_share_of_the_edges_is_the_best_of_those_that_fit() -> None:
-    edges = np.array([[0, 1], [1, 2], [0, 2], [1, 3], [3, 4]], dtype=np.int32)
-    link = greedy_fragments(5, edges, np.array([5.0, 1, 4, 3, 2]), share=0.4)
-    assert link.tolist() == [[1, 2], [0, -1], [0, -1], [-1, -1], [-1, -1]]
+def _lone(num: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cities that are joined to none."""
+    return np.full((num, 2), -1, dtype=np.int32), np.arange(num, dtype=np.int32)
 
 
 @given(st.integers(1, 50), st.integers(0, 10_000), st.booleans())
@@ -62,8 +61,7 @@ def test_every_decoder_gives_a_permutation(n: int, seed: int, line: bool) -> Non
 def test_many_ends_are_joined_in_rounds() -> None:
     cities = np.random.default_rng(0).random((2_000, 2))
     metric = Metric.of(cities)
-    lone = np.full((2_000, 2), -1, dtype=np.int32)
-    tour = join_nearest(metric, lone)
+    tour = join_nearest(metric, *_lone(2_000))
     assert is_permutation(tour, 2_000)
     # joining nearest ends from scratch is the greedy-edge tour, some 14-20% above the best
     assert metric.length(tour) < 1.3 * (0.7124 * 2_000**0.5 + 0.6)

@@ -161,7 +161,7 @@ def test_searching_a_part_leaves_the_rest_as_it_was(n: int, seed: int, closed: b
     outside = {e for e in edges_of(path) if not e & set(members.tolist())}
     gain = search_part(
         metric.xy, 0, near, path, positions(path), np.zeros(n, np.int32), -np.ones(n, np.int32),
-        members, closed, True, 2.0, 10, 1e-9, SEED, 0.0, 0.0,
+        members, closed, True, 2.0, 10, 1e-9, SEED,
     )  # fmt: skip
     assert is_permutation(path, n)
     assert outside <= edges_of(path)

@@ -23,8 +23,7 @@ _CLOSE = 5  # a city is at a border if one of this many near neighbours is missi
 @njit(cache=True, nogil=True)
 @no_type_check
 def search_part(
-    xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed,
-    warm, cool,
+    xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed
 ):  # fmt: skip
     """Searches among `members` of a path (a round trip if `closed`), and returns the gain.
 
@@ -68,7 +67,7 @@ def search_part(
     core = core_of(own_near, missing)
     gain = search(
         own_xy, code, own_near, link, tour, core, descend, int(kicks * len(core)), walk, tiny, seed,
-        warm, cool,
+        0.0, 0.0,
     )  # fmt: skip
     if gain != 0:
         _write_back(path, pos, where, tour, link)
