@@ -7,6 +7,7 @@ python benchmarks/algorithms.py PART [--json FILE] [--plot FILE]
 - cost: comparisons and items looked at against n, with and without the split regulariser
 - large: whole answers right and seconds per input, from 64 to a million items
 - hull: the same for convex hulls, which are a problem of their own
+- words: what the shipped networks have learned, as one would write it down
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from diconet.core.noise import phase_generator, seeds_from
 from diconet.core.sets import SetBatch
 from diconet.learn import TrainConfig, train
 from diconet.nets.default import network_for
+from diconet.nets.forms import Forms
+from diconet.nets.rules import RuleMerge
 from diconet.problems.algorithms.measure import divided_by
 from diconet.problems.algorithms.recipe import COUNTS, TRAINS, built, middle, settled
 from diconet.problems.algorithms.solve import chunks
@@ -255,12 +258,57 @@ def hull() -> list[dict[str, Any]]:
     return records
 
 
+def words() -> list[dict[str, Any]]:
+    """The forms and rules of the shipped networks, with names for what goes into them."""
+    networks: dict[str, Any] = {name: shipped(name).eval() for name in TASKS}
+    forms = {
+        "sort": (networks["sort"].merge.form, "x y"),
+        "select, which side": (networks["select"].split.gate, "k n1 n2"),
+        "select, what to ask": (networks["select"].split.asked, "k n1 n2"),
+        "closest": (networks["closest"].merge.form, "x y dx dy"),
+        "skyline": (networks["skyline"].merge.form, "p1 p2 q1 q2"),
+    }
+    records = [
+        {"problem": name, "says": line}
+        for name, (form, names) in forms.items()
+        for line in forms_in_words(form, names.split())
+    ]
+    merge = networks["subarray"].merge
+    records += [{"problem": "subarray", "says": line} for line in rules_in_words(merge)]
+    records += [{"problem": "closest, reach", "says": f"{networks['closest'].merge.reach:g}"}]
+    for record in records:
+        print(f"{record['problem']}: {record['says']}")
+    return records
+
+
+def forms_in_words(forms: Forms, names: list[str]) -> list[str]:
+    """Each form as one would write it down, with these names for its inputs."""
+    weight, pairs = forms.terms()
+    products = [" ".join(names[place - 1] for place in pair if place) for pair in pairs.tolist()]
+    return [
+        " ".join(f"{value:+g} {name}".rstrip() for value, name in terms if value) or "0"
+        for row in weight.tolist()
+        for terms in [list(zip(row, products, strict=True))]
+    ]
+
+
+def rules_in_words(merge: RuleMerge) -> list[str]:
+    """Each channel as the best of its rules."""
+    ways: dict[int, list[str]] = {channel: [] for channel in range(merge.num_channels)}
+    for made, left, right in merge.allowed():
+        halves = ((left, "first"), (right, "second"))
+        some = [f"{one} of the {side} half" for one, side in halves if one < merge.num_channels]
+        ways[made].append(" + ".join(some))
+    return [f"channel {one} = the best of: {'; '.join(each)}" for one, each in ways.items()]
+
+
 PARTS: dict[str, Any] = {
     "seeds": over_seeds,
     "flat": flat,
     "cost": cost,
     "large": large,
     "hull": hull,
+    "words": words,
 }
 
 

@@ -45,7 +45,7 @@ def run(folder: Path, model: DiCoNet, *, steps: int = 1, task: Any = None, **opt
 
 
 def gaussians(*features: int) -> OneOf:
-    return OneOf(tuple(KMeansTask(Gaussian(number), (2,)) for number in features))
+    return OneOf(tasks=tuple(KMeansTask(Gaussian(number), (2,)) for number in features))
 
 
 @pytest.mark.parametrize(

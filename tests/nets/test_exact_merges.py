@@ -173,7 +173,6 @@ def test_forms_solve_in_whole_halves() -> None:
     forms.train()
     assert forms(points[:1]).item() == pytest.approx((0.01 + 5.7 - 2.1 + 0.9 - 0.6 + 0.6) / 2.1)
     forms.eval()
-    assert forms.in_words(["x", "y"]) == ["+1 x -1 y +0.5 y y"]
     assert forms(points).squeeze(1).tolist() == [3 - 1 + 0.5, 1e200]
     weight, pairs = forms.terms()
     assert (weight.tolist(), pairs.tolist()) == ([[1.0, -1.0, 0.5]], [[0, 1], [0, 2], [2, 2]])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from diconet.core.host import count, numbers, on_device
 from diconet.core.relations import Relations
-from diconet.core.segments import offsets_of, owner_of, ragged_arange, segment_sum
+from diconet.core.segments import offsets_of, owner_of, ragged_arange, segment_max, segment_sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,3 +203,10 @@ def standardise(
         spread > floor * mean.abs().amax(1, keepdim=True).clamp(min=1e-30), spread, 1
     )
     return centred / safe[sets.owner], mean, spread
+
+
+def at_own_scale(sets: SetBatch) -> SetBatch:
+    """Every set centred and scaled to size one, where single precision is enough."""
+    x = sets.items - sets.mean(sets.items)[sets.owner]
+    reach = segment_max(x.abs().amax(1), sets.owner, len(sets))
+    return sets.with_items((x / torch.where(reach > 0, reach, 1)[sets.owner][:, None]).float())

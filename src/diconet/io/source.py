@@ -34,7 +34,6 @@ class Source:
 
     name: str
     data: bytes
-    path: Path | None = None
 
     @classmethod
     def of(cls, path: str | Path) -> Source:
@@ -48,7 +47,7 @@ class Source:
             reason = (error.strerror or str(error)).lower()
             raise ValueError(f"FILE must be a readable file; {path}: {reason}.") from None
         name = path.stem if path.suffix.lower() == ".gz" else path.name
-        return cls(name, _unpacked(path.name, data), path)
+        return cls(name, _unpacked(path.name, data))
 
     @property
     def suffix(self) -> str:

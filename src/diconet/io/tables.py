@@ -60,9 +60,9 @@ class Table:
         there = {column.strip().lower(): column for column in self.columns}
         return next((there[name] for name in names if name in there), None)
 
-    def asked(self, columns: str) -> list[str]:
-        """Columns selected by name or number from 1, such as "x,y"."""
-        return [self._asked(name.strip()) for name in columns.split(",")]
+    def asked(self, columns: Sequence[str]) -> list[str]:
+        """Columns selected by name or number from 1."""
+        return [self._asked(name.strip()) for name in columns]
 
     def _asked(self, name: str) -> str:
         column = self.role([name.lower()])

@@ -71,8 +71,13 @@ def train(
     """
     keep_freed_memory()
     config = config or usual_config(model, task)
-    loss, oracle = _what_teaches(model, task, loss, oracle)
-    _check(model, oracle, loss, run, evaluate)
+    if loss is None and is_general(model):
+        loss, oracle = general_loss, oracle or own_oracle(model, task)
+    loss = loss or paper_loss
+    if loss is paper_loss and oracle is None and parameters_of(model.merge):
+        raise ValueError("a trainable merge needs an oracle, or its own loss; got neither.")
+    if evaluate is not None and run is None:
+        raise ValueError("evaluate needs a run folder to log to; got none.")
     place = own_device(as_device(device) if device is not None else model.device)
     steps = _Steps.on(place, model, task, config, loss)
     path = Path(run) if run and steps.group.is_first else None
@@ -83,28 +88,6 @@ def train(
         loop = _Loop(steps, Budget(config, spent), folder, evaluate, stage, quiet)
         loop.run(batches(start, task, oracle, config, steps.group), start)
     return model.eval()
-
-
-def _what_teaches(
-    model: DiCoNet, task: Task, loss: Loss | None, oracle: Oracle | None
-) -> tuple[Loss, Oracle | None]:
-    """The loss and oracle given, or the defaults for the network."""
-    if loss is not None or not is_general(model):
-        return loss or paper_loss, oracle
-    return general_loss, oracle or own_oracle(model, task)
-
-
-def _check(
-    model: DiCoNet,
-    oracle: Oracle | None,
-    loss: Loss,
-    run: str | Path | None,
-    evaluate: Evaluate | None,
-) -> None:
-    if loss is paper_loss and oracle is None and parameters_of(model.merge):
-        raise ValueError("a trainable merge needs an oracle, or its own loss; got neither.")
-    if evaluate is not None and run is None:
-        raise ValueError("evaluate needs a run folder to log to; got none.")
 
 
 @dataclass

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 
 from diconet.core.host import number
 from diconet.core.model import DiCoNet
@@ -51,16 +50,8 @@ def update(model: DiCoNet, optimisers: Optimisers, config: TrainConfig) -> dict[
     norms: dict[str, float] = {}
     for name, optimiser in optimisers.items():
         largest = getattr(config, f"{name}_clip")
-        norm = number(clip(parameters_of(getattr(model, name)), largest))
+        norm = number(clip_grad_norm_(parameters_of(getattr(model, name)), largest))
         norms[f"{name}_grad"] = norm
         if norm < float("inf"):  # also false for nan
             optimiser.step()
     return norms
-
-
-def clip(parameters: Sequence[Tensor], largest: float) -> Tensor:
-    """Scales gradients down to a norm of at most `largest`; returns the norm before."""
-    with_grad = [p for p in parameters if p.grad is not None]
-    if not with_grad:
-        return torch.zeros((), device="cpu")
-    return torch.nn.utils.clip_grad_norm_(with_grad, largest)

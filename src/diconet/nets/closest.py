@@ -23,7 +23,7 @@ from diconet.core.segments import (
     segment_sum,
 )
 from diconet.core.sets import SetBatch
-from diconet.core.tree import Level, halves
+from diconet.core.tree import Level
 from diconet.nets.form_kernels import merge_closest, merge_fronts
 from diconet.nets.forms import STEP, Counted, Forms, counted, middles
 from diconet.nets.handed import Handed, add_by_root
@@ -51,7 +51,7 @@ class DominanceMerge(Part):
         if target is None:
             return self._merged(level, handed, below)
         node = handed.sets
-        log_keep = self._log_keep(level, node, below)
+        log_keep = self._log_keep(handed)
         likelier = log_keep > math.log(0.5)
         keep, survival, total = likelihood(level, handed, below, target, log_keep, likelier)
         rows = index_of(keep)
@@ -60,11 +60,10 @@ class DominanceMerge(Part):
             level.roots, node.select(rows, kept), log_prob=total, survival=survival[rows]
         )
 
-    def _log_keep(
-        self, level: Level, node: SetBatch, below: Counted | None
-    ) -> Float[Tensor, "items"]:
+    def _log_keep(self, handed: Handed) -> Float[Tensor, "items"]:
         """The log-probability that nothing in the other half dominates an item."""
-        row, other = rows_across(level, None if below is None else below.sets)
+        node = handed.sets
+        row, other = rows_across(handed)
         both = torch.cat([node.items[row], node.items[other]], 1)
         dominated = F.logsigmoid(self.form(both) / self.resolution).sum(1)
         return segment_sum(log_not(dominated), row, node.num_items)
@@ -84,19 +83,14 @@ class DominanceMerge(Part):
         return Counted(level.roots, node.select(rows, kept), work=work)
 
 
-def rows_across(
-    level: Level, below: SetBatch | None
-) -> tuple[Int[Tensor, "pairs"], Int[Tensor, "pairs"]]:
+def rows_across(handed: Handed) -> tuple[Int[Tensor, "pairs"], Int[Tensor, "pairs"]]:
     """All pairs of rows of a node that come from different halves, in both orders.
 
     At a leaf with more than one item, all pairs of different items.
     """
-    pairs, _ = halves(level, below)
-    sizes = pairs.sizes.reshape(-1, 2)
-    node = sizes.sum(1)
-    row, other = cross(node, node)
-    half = pairs.owner % 2
-    apart = (half[row] != half[other]) | (level.is_leaf[pairs.owner[row] // 2] & (row != other))
+    row, other = cross(handed.sets.sizes, handed.sets.sizes)
+    half = handed.half
+    apart = (half[row] != half[other]) | ((handed.is_leaf[row] > 0) & (row != other))
     return row[apart], other[apart]
 
 
@@ -187,7 +181,7 @@ class ClosestMerge(Part):
         self, level: Level, handed: Handed, below: Pairs | None, target: Sequences
     ) -> Pairs:
         node = handed.sets
-        row, other = rows_across(level, None if below is None else below.sets)
+        row, other = rows_across(handed)
         # from the earlier to the later item of the input: by halves, offsets would point one way
         once = node.index[row] < node.index[other]
         row, other = row[once], other[once]

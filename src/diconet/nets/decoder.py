@@ -63,7 +63,6 @@ class PointerDecoder(nn.Module):
 
     def __init__(self, num_features: int, width: int) -> None:
         super().__init__()
-        self.config = {"num_features": num_features, "width": width}
         self.gru = nn.GRU(num_features, width)
         self.key = nn.Linear(width, width)
         self.query = nn.Linear(width, width, bias=False)
@@ -221,16 +220,11 @@ class _Decode(torch.autograd.Function):
         d_query = d_queries.t() @ tape.states[rows]
         grad = start.new_zeros(tape.end, start.shape[1])
         grad.index_copy_(0, rows, d_queries @ w_query)
-        *d_weights, d_first = tape.back(grad, list(rows.split(_counts(looks.step[live]))))
+        per_step = torch.bincount(looks.step[live]).tolist()
+        *d_weights, d_first = tape.back(grad, list(rows.split(per_step)))
         d_start[ctx.node] = grad[: tape.first]
         inputs = d_keys, d_start, *d_weights, d_first @ w_in, d_query, d_score, d_end
         return None, None, None, None, *inputs
-
-
-def _counts(step: Int[Tensor, "rows"]) -> list[int]:
-    """The number of rows per step."""
-    counts: list[int] = torch.bincount(step).tolist()
-    return counts
 
 
 def _on_host(given: T) -> T:

@@ -80,18 +80,6 @@ class Forms(Part):
         some = (weight != 0).any(0)
         return to_host(weight[:, some].contiguous()), to_host(self.pairs[some].contiguous())
 
-    def in_words(self, names: Sequence[str]) -> list[str]:
-        """Each form as text, with these names for its inputs."""
-        weight, pairs = self.terms()
-        products = [
-            " ".join(names[place - 1] for place in pair if place) for pair in pairs.tolist()
-        ]
-        return [
-            " ".join(f"{value:+g} {name}".rstrip() for value, name in terms if value) or "0"
-            for row in weight.tolist()
-            for terms in [list(zip(row, products, strict=True))]
-        ]
-
 
 @dataclass(frozen=True, eq=False)
 class Counted(Chosen):

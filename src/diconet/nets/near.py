@@ -34,17 +34,13 @@ class NearGraph:
     @classmethod
     def of(cls, sets: SetBatch, slots: int) -> NearGraph:
         """The nearest `slots` neighbours of every item within its set."""
-        return cls.among(sets, slots, _rows(sets.index))
-
-    @classmethod
-    def among(cls, sets: SetBatch, slots: int, rows: Int[Tensor, "rows"]) -> NearGraph:
-        """The neighbour lists of some rows only."""
         points, _, _ = standardise(sets)
+        rows = _rows(sets.index)
         # The largest extent of a standardised set grows with its size, but never beyond sqrt(2 n).
         apart = _APART * max(1.0, float(sets.sizes.max()) ** 0.5 if len(sets) else 1.0)
         place = to_host(torch.cat([points.double(), apart * sets.owner.double()[:, None]], 1))
         many = min(slots + 1, sets.num_items)
-        _, found = cKDTree(place).query(place[to_host(rows)], k=np.arange(1, many + 1))
+        _, found = cKDTree(place).query(place, k=np.arange(1, many + 1))
         lists = from_host(np.asarray(found, dtype=np.int64), rows)
         if many <= slots:
             lists = torch.cat([lists, rows[:, None].expand(-1, slots + 1 - many)], 1)
@@ -54,7 +50,7 @@ class NearGraph:
         first_own = torch.where(own, last, slots).amin(1)
         keep = last != first_own[:, None]
         lists = lists[keep].reshape(len(rows), slots)
-        present = (sets.owner[lists] == sets.owner[rows][:, None]) & (lists != rows[:, None])
+        present = (sets.owner[lists] == sets.owner[:, None]) & (lists != rows[:, None])
         return cls(torch.where(present, lists, rows[:, None]), present)
 
     @property

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diconet.core.answers import Sequences, rotation
+from diconet.core.model import Part
 from diconet.core.segments import index_of, offsets_of, owner_of, ragged_arange
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level, halves, joined
@@ -49,7 +50,7 @@ class _Memory:
     items: Items
 
 
-class PointerMerge(nn.Module):
+class PointerMerge(Part):
     """A pointer network from two sequences to one that chooses among their items.
 
     A GRU encodes each child's sequence; the decoder starts from rho(A0 e0 + A1 e1) and points, step
@@ -74,15 +75,7 @@ class PointerMerge(nn.Module):
         super().__init__()
         if not 0 < patience <= 1:
             raise ValueError(f"patience must be above 0 and at most 1; got {patience}.")
-        self.frame = Spread() if frame is None else frame
-        self.config = {
-            "num_features": num_features,
-            "width": width,
-            "frame": self.frame,
-            "patience": patience,
-            "epsilon": epsilon,
-            "binarise": binarise,
-        }
+        self.config["frame"] = self.frame = Spread() if frame is None else frame
         self.patience = patience
         self.epsilon = epsilon
         self.binarise = binarise

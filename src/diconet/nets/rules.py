@@ -8,7 +8,6 @@ summed exactly (the inside algorithm, Baker 1979).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -83,22 +82,6 @@ class RuleMerge(Part):
         yes[:, -1, -1] = False  # a run is not made of nothing
         found: list[tuple[int, int, int]] = [tuple(rule) for rule in numbers(yes.nonzero())]
         return found
-
-    def in_words(self, names: Sequence[str]) -> list[str]:
-        """Each channel as the best of its rules, with these names for the channels."""
-        lines = []
-        for channel, name in enumerate(names):
-            ways = [
-                " + ".join(
-                    f"{names[one]} of the {side} half"
-                    for one, side in ((left, "first"), (right, "second"))
-                    if one < self.num_channels
-                )
-                for made, left, right in self.allowed()
-                if made == channel
-            ]
-            lines.append(f"{name} = the best of: {'; '.join(ways) or 'nothing'}")
-        return lines
 
     def forward(self, level: Level, below: Runs | None, target: Sequences | None) -> Runs:
         if target is not None:

@@ -9,11 +9,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diconet.core.coin import coin_cut
+from diconet.core.model import Part
 from diconet.core.sets import SetBatch, standardise
 from diconet.core.tree import Cut
 
 
-class SetSplit(nn.Module):
+class SetSplit(Part):
     """One coin flip per item, with odds from a network over the set (eq. fr2).
 
     Each layer mixes an item's own features with the mean over its set, and sees the input again.
@@ -43,14 +44,6 @@ class SetSplit(nn.Module):
             raise ValueError(f"activation must be sigmoid or tanh; got {activation!r}.")
         if gain is not None and not gain > 0:
             raise ValueError(f"gain must be above 0; got {gain}.")
-        self.config = {
-            "num_features": num_features,
-            "width": width,
-            "num_layers": num_layers,
-            "activation": activation,
-            "gain": gain,
-            "per_feature": per_feature,
-        }
         self.per_feature = per_feature
         self.activation = torch.tanh if activation == "tanh" else torch.sigmoid
         self.own = nn.ModuleList(

@@ -135,11 +135,6 @@ def levels_figure(solution: Any) -> Figure:
     return figure
 
 
-def save_levels(solution: Any, path: str | Path) -> Path:
-    """Writes a picture of an answer's levels."""
-    return save(levels_figure(solution), path)
-
-
 def answer_html(solution: Any) -> str:
     """The answer as a picture with its quality below, for a notebook."""
     figure, (ax,) = new_figure(1, size=3.6)

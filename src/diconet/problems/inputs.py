@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 import torch
 
 from diconet.core.host import to_host
+from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator, seeds_from
 from diconet.core.relations import Relations
 from diconet.core.sets import SetBatch
@@ -29,6 +31,14 @@ Points = HasArray | Sequence[Sequence[float]]
 ManyNumbers = Sequence[HasArray] | Sequence[Sequence[float]]
 ManyPoints = Sequence[HasArray] | Sequence[Sequence[Sequence[float]]]
 """Types that the public functions accept: one instance, or a list of them."""
+
+
+class Asked(TypedDict, total=False):
+    """The options that all public functions have."""
+
+    model: str | Path | DiCoNet | None
+    seed: int | None
+    device: str | torch.device
 
 
 def as_array(values: Any, name: str) -> np.ndarray:

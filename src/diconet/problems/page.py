@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 Division = Literal["learned", "random", "none"]
 """How to divide: by the network, by a coin flip per item, or not at all."""
-
-DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 
 @dataclass(frozen=True)

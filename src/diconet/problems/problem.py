@@ -210,7 +210,7 @@ class Problem:
     def columns(self, table: Table, options: Mapping[str, Any]) -> list[str]:
         """The columns selected by `--columns`, by their names, or because they hold numbers."""
         if options.get("columns") is not None:
-            asked = table.asked(options["columns"])
+            asked = table.asked(options["columns"].split(","))
             if self.num_columns not in (None, len(asked)):
                 raise ValueError(
                     f"--columns must name {self.num_columns} for {self.name}; got {len(asked)}."

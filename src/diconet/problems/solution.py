@@ -142,7 +142,7 @@ class Solution:
 
     def save_levels(self, path: Path) -> Path:
         """Writes a picture of how the answer was found."""
-        return levels.save_levels(self, path)
+        return levels.save(levels.levels_figure(self), path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(value={self.value:.6g}, {self.quality()})"

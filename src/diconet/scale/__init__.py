@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 _NEEDED = ("dask", "distributed", "pandas", "pyarrow")
-_OF_PROBLEM = {"hull": "convex_hull", "kmeans": "kmeans", "knapsack": "knapsack", "tsp": "tsp"}
+_OF_PROBLEM = {"hull": "convex_hull"} | {name: name for name in ("kmeans", "knapsack", "tsp")}
 _HOME = {"convex_hull": "hulls", "kmeans": "clusters", "knapsack": "packings", "tsp": "tours"}
 
 

@@ -16,7 +16,9 @@ from typing import Any
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
-from pandas.api.types import is_numeric_dtype
+import pandas as pd
+
+from diconet.io.tables import Table
 
 CHUNK_BYTES = 32 * 2**20
 """Approximate number of bytes read from a file at once."""
@@ -130,9 +132,9 @@ def _of_array(array: da.Array, columns: Columns, what: str) -> list[Chunk]:
 
 
 def _of_frame(frame: Any, columns: Columns, name: str) -> list[Chunk]:
-    kinds = {str(c): (c, is_numeric_dtype(kind)) for c, kind in frame.dtypes.items()}
-    wanted = columns.of({c: numeric for c, (_, numeric) in kinds.items()}, name)
-    parts = frame[[kinds[c][0] for c in wanted]].to_delayed()
+    called = {str(c): c for c in frame.columns}
+    wanted = columns.of(dict(zip(called, frame.dtypes, strict=True)), name)
+    parts = frame[[called[c] for c in wanted]].to_delayed()
     return [Chunk(f"partition {i}", part) for i, part in enumerate(parts)]
 
 
@@ -143,36 +145,22 @@ class Columns:
     usual: Sequence[str] | None
     asked: Sequence[str] | None
 
-    def of(self, there: Mapping[str, bool], name: str) -> list[str]:
-        """The names of the columns to read, given all names and whether each is numeric."""
-        lower = {one.strip().lower(): one for one in there}
-        numeric = [one for one, is_numeric in there.items() if is_numeric]
-        known = ", ".join(there)
+    def of(self, there: Mapping[str, Any], name: str, *, named: bool = True) -> list[str]:
+        """The names of the columns to read, given the types of all columns by name."""
+        empty = pd.DataFrame({column: pd.Series(dtype=kind) for column, kind in there.items()})
+        table = Table(name, empty, named)
         if self.asked:
-            places = {str(i): one for i, one in enumerate(there, start=1)}
-            found = [lower.get(c.strip().lower(), places.get(c.strip())) for c in self.asked]
-            if None in found:
-                raise ValueError(
-                    f"columns must be among {known}; got {self.asked[found.index(None)]!r}."
-                )
-            return [one for one in found if one is not None]
-        if self.usual and all(column in lower for column in self.usual):
-            return [lower[column] for column in self.usual]
-        if self.usual and len(numeric) != len(self.usual):
-            wanted = " and ".join(self.usual)
-            raise ValueError(f"columns must be {wanted}, or be chosen; {name} has {known}.")
-        if self.usual is None and len(numeric) < len(there):
-            odd = next(one for one, is_numeric in there.items() if not is_numeric)
-            raise ValueError(
-                f"every column must be a measurement; in {name} {odd!r} holds text: leave it out"
-                f" with columns {','.join(numeric)}."
-            )
-        return numeric
+            return table.asked(self.asked)
+        called = [one for name in self.usual or () if (one := table.role([name])) is not None]
+        if self.usual and len(called) == len(self.usual):
+            return called
+        return table.numeric(len(self.usual) if self.usual else None)
 
     def numbered(self, width: int, name: str) -> list[int]:
         """The positions of the columns to read if they have no names."""
         names = [f"column{i + 1}" for i in range(width)]
-        return [names.index(one) for one in self.of(dict.fromkeys(names, True), name)]
+        found = self.of(dict.fromkeys(names, np.float64), name, named=False)
+        return [names.index(one) for one in found]
 
 
 def paths_of(pattern: str) -> list[str]:
@@ -211,7 +199,7 @@ def _of_parquet(path: str, columns: Columns) -> list[Chunk]:
         schema = file.schema_arrow
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         empty = schema.empty_table().to_pandas(ignore_metadata=True)
-        kinds = {c: is_numeric_dtype(kind) for c, kind in empty.dtypes.items() if c not in index}
+        kinds = {c: kind for c, kind in empty.dtypes.items() if c not in index}
         wanted = columns.of(kinds, path)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     return [Chunk(path, partial(_row_group, path, i, wanted), rows) for i, rows in enumerate(sizes)]

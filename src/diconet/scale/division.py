@@ -18,8 +18,7 @@ from jaxtyping import Int
 from numba import njit
 from torch import Tensor
 
-from diconet.core.segments import segment_max
-from diconet.core.sets import SetBatch
+from diconet.core.sets import SetBatch, at_own_scale
 from diconet.core.tree import Cut, Growth, PartitionTree, Split, grow
 from diconet.nets.axes import cut_across
 
@@ -136,7 +135,7 @@ class _Straight:
         self.places: list[np.ndarray] = []
 
     def __call__(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        cut = self.split(_at_its_own_scale(sets), seeds)
+        cut = self.split(at_own_scale(sets), seeds)
         second = cut.side.double()[:, None]
         beyond = sets.sum(second)
         far = sets.sum(sets.items * second) / beyond.clamp(min=1)
@@ -156,13 +155,6 @@ class _Straight:
             return replace(cut, side=side, prob=None)
         closed = cut.contexts[:, :, 0] <= self.most
         return replace(cut, side=side, prob=None, closed=closed)
-
-
-def _at_its_own_scale(sets: SetBatch) -> SetBatch:
-    """Every node centred and scaled to size one, where single precision is enough."""
-    x = sets.items - sets.mean(sets.items)[sets.owner]
-    reach = segment_max(x.abs().amax(1), sets.owner, len(sets))
-    return sets.with_items((x / torch.where(reach > 0, reach, 1)[sets.owner][:, None]).float())
 
 
 @dataclass(frozen=True)

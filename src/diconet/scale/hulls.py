@@ -12,6 +12,7 @@ import numpy as np
 
 from diconet.core.model import DiCoNet
 from diconet.problems.hull.certificate import exact_hull
+from diconet.problems.hull.solve import area
 from diconet.problems.hull.solve import convex_hull as hull_in_memory
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import ROW_BITS, Chunks
@@ -86,7 +87,7 @@ def convex_hull(
     index = offsets_of(found.sizes)[found.address >> ROW_BITS] + row
     first = int(index.argmin())
     index, corners = np.roll(index, -first), np.roll(found.points, -first, axis=0)
-    return LargeHull(_area(found.points), (), int(found.sizes.sum()), index, corners, model=model)
+    return LargeHull(area(found.points), (), int(found.sizes.sum()), index, corners, model=model)
 
 
 def _leaf(rows: np.ndarray, number: int) -> _Corners:
@@ -129,8 +130,3 @@ def _deep_inside(points: np.ndarray) -> np.ndarray:
                 along -= (y[b] - y[a]) * (x - x[a])
                 inside &= along > _ROUNDING * extent * extent
     return inside
-
-
-def _area(polygon: np.ndarray) -> float:
-    x, y = (polygon - polygon[0]).T
-    return abs(float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))) / 2

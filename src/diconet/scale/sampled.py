@@ -22,6 +22,7 @@ from dask.delayed import Delayed, delayed
 
 from diconet.core.model import DiCoNet
 from diconet.problems.kmeans.exchange import exchanged
+from diconet.problems.kmeans.frame import means_of
 from diconet.problems.kmeans.lloyd import lloyd
 from diconet.problems.kmeans.solve import budgeted_split, merge_of
 from diconet.problems.kmeans.solve import kmeans as kmeans_in_memory
@@ -40,7 +41,6 @@ _SEEN = 2**16
 """Approximate number of points by which the split divides space."""
 
 _ROUNDS = 300
-_TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +145,7 @@ class _Clusters:
     count: int
 
     def centres(self) -> np.ndarray:
-        mass = np.bincount(self.labels, self.weights, minlength=self.count)
-        columns = (
-            np.bincount(self.labels, self.weights * x, minlength=self.count) for x in self.points.T
-        )
-        return np.stack([column / np.maximum(mass, _TINY) for column in columns], 1)
+        return means_of(self.points, self.weights, self.labels, self.count)
 
 
 def _clustered(cell: pd.DataFrame, budget: int, network: DiCoNet, seed: int | None) -> _Clusters:

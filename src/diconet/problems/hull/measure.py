@@ -13,6 +13,7 @@ from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
+from diconet.problems.hull.solve import area
 from diconet.problems.hull.task import HullTask, hull_of, metrics
 from diconet.problems.problem import Instances, Show
 
@@ -64,17 +65,13 @@ def show(rng: np.random.Generator, scale: float) -> Show:
     def octagon() -> float:
         """The area of the hull of the extreme points in eight directions."""
         angles = np.arange(8) * np.pi / 4
-        farthest = (points @ [np.cos(angles), np.sin(angles)]).argmax(0)
-        return area(np.unique(farthest))
-
-    def area(some: np.ndarray) -> float:
-        x, y = points[some][hull_of(points[some])].T
-        return float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+        farthest = points[np.unique((points @ [np.cos(angles), np.sin(angles)]).argmax(0))]
+        return area(farthest[hull_of(farthest)])
 
     return Show(
         Instances(["demo"], [points]),
         f"{len(points)} points",
         "area",
         ("8 extreme points", octagon),
-        ("Qhull", lambda: area(np.arange(len(points)))),
+        ("Qhull", lambda: area(points[hull_of(points)])),
     )

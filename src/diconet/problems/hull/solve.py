@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
@@ -18,7 +18,15 @@ from diconet.problems.hull.certificate import exact_hull, is_hull, turns
 from diconet.problems.hull.problem import PROBLEM
 from diconet.problems.hull.sieve import may_be_corners
 from diconet.problems.hull.triples import TripleMerge
-from diconet.problems.inputs import ManyPoints, Points, as_points, check_seed, is_many, tree_seeds
+from diconet.problems.inputs import (
+    Asked,
+    ManyPoints,
+    Points,
+    as_points,
+    check_seed,
+    is_many,
+    tree_seeds,
+)
 from diconet.problems.networks import as_network
 from diconet.problems.progress import tell
 from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
@@ -85,24 +93,14 @@ class Hull(Solution):
         return Stage(title, parts, [(n, rows[hull.indices]) for n, rows, hull in ways])
 
 
+class _Options(Asked, total=False):
+    repair: bool
+
+
 @overload
-def convex_hull(
-    points: Points,
-    *,
-    repair: bool = True,
-    model: str | Path | DiCoNet | None = None,
-    seed: int | None = None,
-    device: str | torch.device = "cpu",
-) -> Hull: ...
+def convex_hull(points: Points, **options: Unpack[_Options]) -> Hull: ...
 @overload
-def convex_hull(
-    points: ManyPoints,
-    *,
-    repair: bool = True,
-    model: str | Path | DiCoNet | None = None,
-    seed: int | None = None,
-    device: str | torch.device = "cpu",
-) -> list[Hull]: ...
+def convex_hull(points: ManyPoints, **options: Unpack[_Options]) -> list[Hull]: ...
 @one_thread()
 def convex_hull(
     points: Any,
@@ -194,18 +192,13 @@ def _solve(
     seeds = tree_seeds(seed, len(sets), device)
     with torch.inference_mode():
         outcome = network(sets, seeds)
-    return [
-        (cloud.first[to_host(answer)], _tree(cloud, labels))
-        for cloud, answer, labels in zip(
-            clouds, outcome.solution.unpack(), labels_of(outcome.tree), strict=True
-        )
-    ]
-
-
-def _tree(cloud: _Cloud, labels: Partitions) -> Partitions:
-    """The partition of all points, including discarded and duplicate ones."""
-    tree = labels.of_items(cloud.stand_in)
-    return tree if cloud.kept.all() else tree.among(cloud.kept)
+    found = []
+    answers = zip(clouds, outcome.solution.unpack(), labels_of(outcome.tree), strict=True)
+    for cloud, answer, labels in answers:
+        tree = labels.of_items(cloud.stand_in)  # with discarded and duplicate points
+        tree = tree if cloud.kept.all() else tree.among(cloud.kept)
+        found.append((cloud.first[to_host(answer)], tree))
+    return found
 
 
 def _certified(
@@ -219,7 +212,7 @@ def _certified(
     corners = np.roll(corners, -int(corners.argmin()))
     exact = exact or (repaired and is_hull(points, corners))
     return Hull(
-        _area(points[corners]), tree, points, corners, exact, repaired, proposed, model=model
+        area(points[corners]), tree, points, corners, exact, repaired, proposed, model=model
     )
 
 
@@ -234,7 +227,7 @@ def _without_straight(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
     return corners
 
 
-def _area(polygon: np.ndarray) -> float:
+def area(polygon: np.ndarray) -> float:
     """The area by the shoelace formula, on numbers of about 1 so that nothing overflows."""
     half = polygon / 2 - polygon[0] / 2
     size = float(np.abs(half).max())

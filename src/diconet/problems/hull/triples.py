@@ -133,7 +133,10 @@ class TripleMerge(Part):
             else:
                 is_corner = after[node.index] != NOBODY
                 stays = stays | is_corner
-                log_prob = _survives(level, node, some, is_corner)
+                # how likely all corners have an edge to leave by
+                asked = index_of(is_corner & (node.sizes > 1)[node.owner])
+                example = level.example[node.owner[asked]]
+                log_prob = segment_sum(F.logsigmoid(some[asked]), example, len(level.roots))
             if below is not None and below.log_prob is not None:
                 log_prob = log_prob + below.log_prob
         rows, sizes = _cycles(node, points, stays, best)
@@ -162,18 +165,6 @@ class TripleMerge(Part):
         right = torch.logaddexp(right, right.new_full((), math.log(self.epsilon)))
         log_prob = torch.where(wanted == NOBODY, -F.softplus(some), right)
         return node.sum(log_prob.masked_fill((node.sizes == 1)[node.owner], 0.0))
-
-
-def _survives(
-    level: Level,
-    node: SetBatch,
-    some: Float[Tensor, "items"],
-    is_corner: Bool[Tensor, "items"],
-) -> Float[Tensor, "roots"]:
-    """The log-probability that all corners of the target keep an outgoing edge."""
-    asked = index_of(is_corner & (node.sizes > 1)[node.owner])
-    example = level.example[node.owner[asked]]
-    return segment_sum(F.logsigmoid(some[asked]), example, len(level.roots))
 
 
 def whiten(sets: SetBatch, floor: float = 1e-8) -> Float[Tensor, "items 2"]:

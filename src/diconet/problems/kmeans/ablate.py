@@ -16,7 +16,7 @@ from diconet.core.noise import phase_generator
 from diconet.core.tree import Growth
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
 from diconet.problems.kmeans.lloyd import lloyd
-from diconet.problems.kmeans.references import best_of_ten, min_cost
+from diconet.problems.kmeans.references import best_start, min_cost
 from diconet.problems.kmeans.solve import Clusters, kmeans
 from diconet.problems.kmeans.task import Gaussian, KMeansTask
 from diconet.problems.networks import shipped
@@ -43,7 +43,7 @@ def ablate(
         task = KMeansTask(Gaussian(2, variance=_SPREAD, uneven=0.5), (k,))
         sets = task.sample(num_sets, size, rng=phase_generator("ablate", seed, size))
         arrays = [points.double().numpy() for points in sets.unpack()]
-        bars = [_cost(x, best_of_ten(x, k, np.ones(len(x)))) for x in arrays]
+        bars = [_cost(x, best_start(x, k)) for x in arrays]
         for (division, exchange), run in _methods().items():
             run(arrays[0][: 4 * k], k, 0)  # compiles
             found = [_best(run, x, k, seconds) for x in arrays]

@@ -68,11 +68,11 @@ class Clusters(Solution):
     @cached_property
     def reference(self) -> float:
         """The cost of scikit-learn's Lloyd: the best of 10 k-means++ starts, run on demand."""
-        from diconet.problems.kmeans.references import best_of_ten
+        from diconet.problems.kmeans.references import best_start
 
         tell("running k-means++ for comparison")
         frame = Frame.of(self.points, self.weights)
-        labels = best_of_ten(frame.x, len(self.centers), frame.weights)
+        labels = best_start(frame.x, len(self.centers), frame.weights)
         return frame.cost(labels, int(labels.max()) + 1)
 
     def record(self) -> dict[str, Any]:

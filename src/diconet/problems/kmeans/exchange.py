@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from diconet.core.host import from_host, numbers, to_host
+from diconet.core.model import Part
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.problems.kmeans.distances import TINY
@@ -21,6 +22,7 @@ from diconet.problems.kmeans.exchange_kernels import (
     LOSS,
 )
 from diconet.problems.kmeans.exchange_search import exchange_node
+from diconet.problems.kmeans.frame import means_of
 from diconet.problems.kmeans.lloyd import lloyd
 from diconet.problems.kmeans.threads import in_parts
 
@@ -71,22 +73,18 @@ class Clustering:
         """At the root: this clustering, in place of the tree's leaves."""
         return self
 
-    def centres(self) -> list[Float[Tensor, "clusters features"]]:
+    def centres(self) -> list[np.ndarray]:
         """At the root: the mean of every cluster of each set, over the sample."""
-        found = []
-        for number, k in enumerate(self.counts.tolist()):
-            low, high = self.roots.offsets[number : number + 2].tolist()
-            x, w, labels = self.roots.items[low:high], self.weights[low:high], self.labels[low:high]
-            if self.sample is not None:
-                here = self.sample[low:high]
-                x, w, labels = x[here], w[here], labels[here]
-            mass = torch.zeros(k, dtype=torch.double, device=w.device).index_add(
-                0, labels, w.double()
-            )
-            sums = torch.zeros(k, x.shape[1], dtype=torch.double, device=w.device)
-            sums = sums.index_add(0, labels, x.double() * w.double()[:, None])
-            found.append(sums / mass.clamp(min=1e-30)[:, None])
-        return found
+        parts = [self.roots.items, self.weights, self.labels]
+        sizes = self.roots.sizes
+        if self.sample is not None:
+            parts = [part[self.sample] for part in parts]
+            sizes = self.roots.sum(self.sample.double()).long()
+        each = zip(*(part.split(numbers(sizes)) for part in parts), strict=True)
+        return [
+            means_of(to_host(x), to_host(w), to_host(labels), k)
+            for (x, w, labels), k in zip(each, numbers(self.counts), strict=True)
+        ]
 
     @cached_property
     def leaves(self) -> Int[Tensor, "items"]:
@@ -96,12 +94,12 @@ class Clustering:
         parts = []
         sets = zip(self.roots.unpack(), self.roots.unpack(self.weights), strict=True)
         for (x, w), centres in zip(sets, self.centres(), strict=True):
-            found = lloyd(as_array(x), to_host(w.float()), to_host(centres), rounds=0)
+            found = lloyd(as_array(x), to_host(w.float()), centres, rounds=0)
             parts.append(from_host(found.labels, x))
         return torch.cat(parts)
 
 
-class ExchangeMerge(nn.Module):
+class ExchangeMerge(Part):
     """Joins the clusters of two halves, and repairs the damage of the cut.
 
     A cut goes through clusters, and it fixes how many lie on either side; both can be repaired only
@@ -122,7 +120,6 @@ class ExchangeMerge(nn.Module):
                 raise ValueError(f"{name} must be at least 0; got {value}.")
         if sample < 1:
             raise ValueError(f"sample must be at least 1; got {sample}.")
-        self.config = {"rounds": rounds, "tries": tries, "sample": sample}
         self.rounds, self.tries, self.sample = rounds, tries, sample
 
     def forward(self, level: Level, below: Clustering | None, target: None) -> Clustering:

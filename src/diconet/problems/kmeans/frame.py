@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diconet.plot.stages import Labels
+from diconet.problems.kmeans.distances import TINY
 
 _FINE = 1e-5
 """Points typically closer than this, with the farthest at one, need double precision."""
@@ -68,11 +69,16 @@ class Frame:
         return float(np.einsum("ij,ij,i->", gaps, gaps, self.weights))
 
     def means(self, labels: Labels, k: int) -> np.ndarray:
-        """The means of clusters; unweighted if all weights of a cluster are zero."""
-        weights = self.weights
-        mass = np.bincount(labels, weights, minlength=k)
-        if (mass == 0).any():
-            weights = np.where(mass[labels] == 0, 1.0, weights)
-            mass = np.bincount(labels, weights, minlength=k)
-        columns = (np.bincount(labels, weights * column, minlength=k) for column in self.x.T)
-        return np.stack([column / mass for column in columns], 1)
+        """The means of clusters."""
+        return means_of(self.x, self.weights, labels, k)
+
+
+def means_of(x: np.ndarray, weights: np.ndarray, labels: Labels, k: int) -> np.ndarray:
+    """The means of clusters; unweighted if all weights of a cluster are zero."""
+    weights = weights.astype(np.float64)
+    mass = np.bincount(labels, weights, minlength=k)
+    if (mass == 0).any():
+        weights = np.where(mass[labels] == 0, 1.0, weights)
+        mass = np.maximum(np.bincount(labels, weights, minlength=k), TINY)
+    columns = (np.bincount(labels, weights * column, minlength=k) for column in x.T)
+    return np.stack([column / mass for column in columns], 1)

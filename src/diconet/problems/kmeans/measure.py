@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from sklearn.cluster import KMeans, kmeans_plusplus
 
-from diconet.core.host import to_host
+from diconet.core.host import number
 from diconet.core.sets import SetBatch
 from diconet.problems.kmeans.references import bisecting, lloyd
 from diconet.problems.kmeans.solve import Clusters, kmeans
+from diconet.problems.kmeans.task import cost_of
 from diconet.problems.problem import Instances, Show
 from diconet.problems.solution import Partitions
 
@@ -31,17 +32,12 @@ def show(rng: np.random.Generator, scale: float) -> Show:
     centers = rng.random((k, 2))
     points = np.concatenate([rng.normal(c, 0.06, (each, 2)) for c in centers])
     sets = SetBatch.of([torch.from_numpy(points)], torch.tensor([[float(k)]]))
-
-    def cost(labels: torch.Tensor) -> float:
-        parts = [points[to_host(labels) == part] for part in range(k)]
-        return float(sum(np.square(part - part.mean(0)).sum() for part in parts if len(part)))
-
     return Show(
         Instances(["demo"], [points], {"k": [k]}),
         f"{len(points)} points, k = {k}",
         "cost",
-        ("bisecting k-means", lambda: cost(bisecting(sets))),
-        ("k-means++, best of 100", lambda: cost(lloyd(sets, restarts=100))),
+        ("bisecting k-means", lambda: number(cost_of(sets, bisecting(sets)))),
+        ("k-means++, best of 100", lambda: number(cost_of(sets, lloyd(sets, restarts=100)))),
     )
 
 

@@ -105,7 +105,7 @@ class Settings:
             else:
                 any_k = tuple(range(2, 17)) if isinstance(points, Patches) else None
                 tasks.append(KMeansTask(points, any_k, self.points_each))
-        return OneOf(tuple(tasks))
+        return OneOf(tasks=tuple(tasks))
 
 
 def train_model(

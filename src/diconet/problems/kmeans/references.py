@@ -26,22 +26,23 @@ from diconet.nets.sweep import SweepSplit
 from diconet.nets.sweep_candidates import Candidates
 
 
-def lloyd(sets: SetBatch, *, restarts: int = 10, iterations: int = 300) -> Int[Tensor, "items"]:
+def lloyd(sets: SetBatch, *, restarts: int = 10) -> Int[Tensor, "items"]:
     """The best of `restarts` k-means++ starts of scikit-learn's Lloyd."""
-
-    def fit(x: np.ndarray, k: int) -> np.ndarray:
-        model = KMeans(k, n_init=restarts, max_iter=iterations, random_state=0)
-        return np.asarray(model.fit(x).labels_)
-
-    return _each(sets, fit)
+    return _each(sets, lambda x, k: best_start(x, k, restarts=restarts))
 
 
-def best_of_ten(points: np.ndarray, k: int, weights: np.ndarray) -> np.ndarray:
-    """The labels of scikit-learn's Lloyd for weighted points, the best of ten starts."""
+def best_start(
+    points: np.ndarray, k: int, weights: np.ndarray | None = None, *, restarts: int = 10
+) -> np.ndarray:
+    """The labels of scikit-learn's Lloyd for weighted points, the best of several starts."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = KMeans(k, n_init=10, random_state=0).fit(points, sample_weight=weights)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
+        found = KMeans(k, n_init=restarts, random_state=0).fit(points, sample_weight=weights)
     return np.asarray(found.labels_, dtype=np.int64)
+
+
+_STARTS, _ROUNDS = 10, 20
+"""Of two-means."""
 
 
 def bisecting(sets: SetBatch) -> Int[Tensor, "items"]:
@@ -60,19 +61,12 @@ def recursive_lloyd(sets: SetBatch) -> Int[Tensor, "items"]:
     return renumbered(sets, grow(two_means, sets, Growth(depth=depth), seeds).leaves)
 
 
-def two_means(
-    sets: SetBatch,
-    seeds: Int[Tensor, "sets"] | None,
-    *,
-    starts: int = 10,
-    rounds: int = 20,
-) -> Cut:
-    """A split by Lloyd's algorithm: the cheapest of several k-means++ starts, batched over sets."""
+def two_means(sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+    """A split by Lloyd's algorithm: the cheapest of ten k-means++ starts, batched over sets."""
     seeds = torch.zeros_like(sets.sizes) if seeds is None else seeds
-    copies, num = sets.repeat(starts), len(sets) * starts
-    own = mix(
-        seeds.repeat_interleave(starts), torch.arange(starts, device=seeds.device).repeat(len(sets))
-    )
+    copies, num = sets.repeat(_STARTS), len(sets) * _STARTS
+    number = torch.arange(_STARTS, device=seeds.device).repeat(len(sets))
+    own = mix(seeds.repeat_interleave(_STARTS), number)
     draws = gumbel(mix(own[copies.owner], copies.position))
     x, owner = copies.items, copies.owner
     low = x[segment_argmax(draws, owner, num).clamp(max=len(x) - 1)]
@@ -80,7 +74,7 @@ def two_means(
     draws = gumbel(mix(own[owner], copies.position + len(x)))
     high = x[segment_argmax(torch.log(far) + draws, owner, num).clamp(max=len(x) - 1)]
     side, cost = far > 0, far
-    for _ in range(rounds + 1):
+    for _ in range(_ROUNDS + 1):
         near, far = ((x - centre[owner]).square().sum(1) for centre in (low, high))
         side, cost = far < near, torch.minimum(near, far)
         count = copies.sum(side.to(x.dtype)[:, None])
@@ -88,8 +82,8 @@ def two_means(
         high = torch.where(count > 0, beyond / count.clamp(min=1), high)
         rest = copies.sizes[:, None] - count
         low = torch.where(rest > 0, (total - beyond) / rest.clamp(min=1), low)
-    best = copies.sum(cost).reshape(-1, starts).argmin(1)
-    kept = copies.take(torch.arange(len(sets), device=best.device) * starts + best)
+    best = copies.sum(cost).reshape(-1, _STARTS).argmin(1)
+    kept = copies.take(torch.arange(len(sets), device=best.device) * _STARTS + best)
     return Cut(side[kept.index], torch.zeros(len(sets), device=x.device))
 
 
@@ -102,12 +96,12 @@ def renumbered(sets: SetBatch, labels: Int[Tensor, "items"]) -> Int[Tensor, "ite
 
 
 def _each(sets: SetBatch, fit: Callable[[np.ndarray, int], np.ndarray]) -> Int[Tensor, "items"]:
-    found = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
-        for points, k in zip(sets.unpack(), sets.context[:, 0].tolist(), strict=True):
-            found.append(from_host(fit(to_host(points), int(k)).astype(np.int64), points))
-    return torch.cat(found)
+    return torch.cat(
+        [
+            from_host(fit(to_host(points), int(k)).astype(np.int64), points)
+            for points, k in zip(sets.unpack(), sets.context[:, 0].tolist(), strict=True)
+        ]
+    )
 
 
 class MinCostSplit(SweepSplit):

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
 
 from diconet.core.host import from_host, to_host
 from diconet.core.model import DiCoNet
-from diconet.core.segments import segment_max
-from diconet.core.sets import SetBatch
+from diconet.core.sets import SetBatch, at_own_scale
 from diconet.core.tree import Cut, Growth, PartitionTree, Split, fold, grow
 from diconet.nets.graph_split import GraphSplit
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.inputs import (
+    Asked,
     ManyPoints,
     Points,
     as_points,
@@ -39,29 +38,17 @@ from diconet.problems.solution import handed_back, labels_of
 __all__ = ["Clusters", "clusters_tree", "kmeans"]
 
 
+class _Options(Asked, total=False):
+    lloyd: int
+    exchange: bool
+    sample_weight: Any
+
+
+@overload
+def kmeans(points: Points, k: int, **options: Unpack[_Options]) -> Clusters: ...
 @overload
 def kmeans(
-    points: Points,
-    k: int,
-    *,
-    lloyd: int = 300,
-    exchange: bool = True,
-    sample_weight: Any = None,
-    model: str | Path | DiCoNet | None = None,
-    seed: int | None = None,
-    device: str | torch.device = "cpu",
-) -> Clusters: ...
-@overload
-def kmeans(
-    points: ManyPoints,
-    k: int | Sequence[int] | np.ndarray,
-    *,
-    lloyd: int = 300,
-    exchange: bool = True,
-    sample_weight: Any = None,
-    model: str | Path | DiCoNet | None = None,
-    seed: int | None = None,
-    device: str | torch.device = "cpu",
+    points: ManyPoints, k: int | Sequence[int] | np.ndarray, **options: Unpack[_Options]
 ) -> list[Clusters]: ...
 def kmeans(
     points: Any,
@@ -139,21 +126,13 @@ def clusters_tree(
 
 def budgeted_split(network: DiCoNet, *, fine: bool = False) -> Split:
     """The network's split, wrapped if needed to divide a set's budget of leaves."""
-    split: Split = _AtItsOwnScale(network.split) if fine else network.split
+
+    def at_its_own_scale(sets: SetBatch, seeds: torch.Tensor | None) -> Cut:
+        cut: Cut = network.split(at_own_scale(sets), seeds)
+        return cut
+
+    split: Split = at_its_own_scale if fine else network.split
     return split if isinstance(network.split, SweepSplit) else SharedBudget(split)
-
-
-@dataclass(frozen=True)
-class _AtItsOwnScale:
-    """Applies a split to nodes normalised to centre zero and size one, for single precision."""
-
-    split: Split
-
-    def __call__(self, sets: SetBatch, seeds: torch.Tensor | None) -> Cut:
-        x = sets.items - sets.mean(sets.items)[sets.owner]
-        reach = segment_max(x.abs().amax(1), sets.owner, len(sets))
-        x = x / torch.where(reach > 0, reach, 1)[sets.owner][:, None]
-        return self.split(sets.with_items(x.float()), seeds)
 
 
 def merge_of(network: DiCoNet) -> ExchangeMerge:
@@ -181,7 +160,7 @@ def _settled(
     if merged.sample is None:
         starts = [to_host(labels) for labels in sets.unpack(merged.labels)]
     return [
-        lloyd(as_array(x), to_host(w), to_host(centres), rounds=rounds, labels=start)
+        lloyd(as_array(x), to_host(w), centres, rounds=rounds, labels=start)
         for x, w, centres, start in zip(
             sets.unpack(), sets.unpack(weights.float()), merged.centres(), starts, strict=True
         )

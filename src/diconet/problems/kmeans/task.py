@@ -181,10 +181,10 @@ class KMeansTask:
 
 
 @dataclass(frozen=True)
-class OneOf:
-    """Several k-means tasks; each batch comes from one of them."""
+class OneOf(KMeansTask):
+    """Several k-means tasks, rewarded alike; each batch comes from one of them."""
 
-    tasks: tuple[KMeansTask, ...]
+    tasks: tuple[KMeansTask, ...] = field(kw_only=True)
 
     @property
     def num_features(self) -> int:
@@ -195,15 +195,3 @@ class OneOf:
         """Fresh sets of one of the tasks."""
         which = int(torch.randint(len(self.tasks), (), generator=rng))
         return self.tasks[which].sample(num_sets, set_size, rng=rng)
-
-    def reward(self, sets: SetBatch, solution: PartitionTree) -> Float[Tensor, "sets"]:
-        """Minus the k-means cost of the leaves."""
-        return self.tasks[0].reward(sets, solution)
-
-    def cut_reward(self, sets: SetBatch, cuts: Candidates) -> Float[Tensor, "cuts"]:
-        """The reward of every candidate cut of sets that end in two leaves."""
-        return self.tasks[0].cut_reward(sets, cuts)
-
-    def label_reward(self, sets: SetBatch, labels: Int[Tensor, "items"]) -> Float[Tensor, "sets"]:
-        """Minus the k-means cost of any labels."""
-        return self.tasks[0].label_reward(sets, labels)

@@ -65,8 +65,9 @@ def _ways() -> dict[str, DiCoNet]:
         "learned division": CoreSplit(network),  # type: ignore[arg-type]
         "learned scores": CoreSplit(network, choose=True),  # type: ignore[arg-type]
     }
+    growths = {"no division": Growth(depth=1)}
     return {
-        name: DiCoNet(split, FrontierMerge(), _growth(name)).eval()
+        name: DiCoNet(split, FrontierMerge(), growths.get(name, CORE_GROWTH)).eval()
         for name, split in splits.items()
     }
 
@@ -82,10 +83,6 @@ def divided(model: Any, division: Literal["random", "none"]) -> DiCoNet:
     if division == "random":
         return with_splits(network, int(network.growth.depth or 1) - 1, RandomOrder())
     return with_splits(network, 0)
-
-
-def _growth(name: str) -> Growth:
-    return Growth(depth=1) if name == "no division" else CORE_GROWTH
 
 
 def _measured(

@@ -27,11 +27,7 @@ class Packed:
     @property
     def solution(self) -> Sequences:
         """The choice as positions within each set, in the order of the items."""
-        rows = index_of(self.chosen)
-        return Sequences(
-            self.roots.position[rows],
-            torch.bincount(self.roots.owner[rows], minlength=len(self.roots)),
-        )
+        return Sequences.where(self.roots, self.chosen)
 
 
 class PackMerge(Part):

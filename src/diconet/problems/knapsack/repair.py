@@ -174,14 +174,10 @@ class Frontiers:
                     below[half[node] + 1] = int(choices.right[place])
                 else:
                     bits = int(choices.left[place])
-                    rows += index[starts[node] + _ones(bits)].tolist()
+                    ones = [i for i in range(bits.bit_length()) if bits >> i & 1]
+                    rows += [int(index[starts[node] + one]) for one in ones]
             places, answer = below, answer.below
         return rows
-
-
-def _ones(bits: int) -> np.ndarray:
-    """The positions of the bits that are set."""
-    return np.array([i for i in range(bits.bit_length()) if bits >> i & 1], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,9 +200,7 @@ class Repaired:
     @property
     def solution(self) -> Sequences:
         """The choice as positions within each set, in the order of the items."""
-        chosen = self.chosen
-        sizes = self.roots.sum(chosen.double()).long()
-        return Sequences(self.roots.position[index_of(chosen)], sizes)
+        return Sequences.where(self.roots, self.chosen)
 
 
 class FrontierMerge(Part):

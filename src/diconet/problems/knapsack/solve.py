@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from diconet.core.noise import mix, seeds_from
 from diconet.core.sets import SetBatch
 from diconet.plot.stages import LEFT as NOT_TAKEN
 from diconet.plot.stages import Stage
-from diconet.problems.inputs import ManyNumbers, Numbers, check_seed, is_many
+from diconet.problems.inputs import Asked, ManyNumbers, Numbers, check_seed, is_many
 from diconet.problems.knapsack.greedy import ROOM, by_ratio, greedy_fill, used
 from diconet.problems.knapsack.instance import ITEM_BITS, Instance, Rounded
 from diconet.problems.knapsack.prices import Prices
@@ -120,23 +120,14 @@ class Packing(Solution):
 
 @overload
 def knapsack(
-    values: Numbers,
-    weights: Numbers,
-    capacity: float,
-    *,
-    model: str | Path | DiCoNet | None = None,
-    seed: int | None = None,
-    device: str | torch.device = "cpu",
+    values: Numbers, weights: Numbers, capacity: float, **options: Unpack[Asked]
 ) -> Packing: ...
 @overload
 def knapsack(
     values: ManyNumbers,
     weights: ManyNumbers,
     capacity: float | Numbers,
-    *,
-    model: str | Path | DiCoNet | None = None,
-    seed: int | None = None,
-    device: str | torch.device = "cpu",
+    **options: Unpack[Asked],
 ) -> list[Packing]: ...
 @one_thread()
 def knapsack(

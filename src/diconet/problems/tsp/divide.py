@@ -49,18 +49,11 @@ _HEAT = 0.7
 
 @dataclass(frozen=True)
 class Budget:
-    """The search effort: `kicks` per city, ended early at the time `deadline`."""
+    """The search effort: `kicks` per city or, with a `deadline`, until that time."""
 
     kicks: float
     deadline: float | None = None
     clock: Callable[[], float] = time.monotonic
-
-    @classmethod
-    def of(
-        cls, kicks: float, seconds: float | None, clock: Callable[[], float] = time.monotonic
-    ) -> Budget:
-        """A budget that starts now; if seconds are given, only they bound it."""
-        return cls(kicks, None if seconds is None else clock() + seconds, clock)
 
     @property
     def over(self) -> bool:

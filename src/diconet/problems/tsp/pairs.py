@@ -119,7 +119,8 @@ class PairMerge(Part):
         elif self.merge is None:
             raise ValueError("a tree with cuts needs a merge network; got none.")
         else:
-            logits = self._merged(pairs, below)
+            nodes, edges, weight = merge_inputs(pairs, below)
+            logits = self.merge_head(self.merge(pairs, nodes, edges, weight)[1]).squeeze(1)
             if len(level.inner) < len(level.sets):
                 leaf = level.is_leaf[pairs.sets.owner[pairs.one]]
                 logits = torch.where(leaf, self._of_leaves(level, pairs), logits)
@@ -132,11 +133,6 @@ class PairMerge(Part):
         """The scores that the network trained on whole instances gives to parts of one."""
         inputs = graph_inputs(pairs, enlarge=level.number > 0)
         return self.leaf_head(self.leaf(pairs, *inputs)[1]).squeeze(1)
-
-    def _merged(self, pairs: Pairs, below: PairSignal) -> Float[Tensor, "pairs"]:
-        assert self.merge is not None
-        nodes, edges, weight = merge_inputs(pairs, below)
-        return self.merge_head(self.merge(pairs, nodes, edges, weight)[1]).squeeze(1)
 
 
 class PairSplit(Part):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -78,11 +77,9 @@ class TspProblem(Problem):
                     f"--metric must not be given for {source.name}, which specifies its own."
                 )
             instance = parse_tsp(source)
-            optimum = known or _listed(source, instance.name) or instance.optimum
-            return Instances([instance.name], [instance], {"optimum": [optimum]})
+            return Instances([instance.name], [instance], {"optimum": [known or instance.optimum]})
         found = super().read(source, options)
-        optima = [known or _listed(source, name) for name in found.names]
-        return replace(found, given={"optimum": optima})
+        return replace(found, given={"optimum": [known] * len(found)})
 
     def columns(self, table: Table, options: Mapping[str, Any]) -> list[str]:
         found = super().columns(table, options)
@@ -138,18 +135,6 @@ class TspProblem(Problem):
             network = DiCoNet(network.split, network.merge, Growth(leaf_size=_PICTURE_LEAF))
         (solution,) = self.solve(Instances(["page"], [points]), model=network)
         return solution
-
-
-def _listed(source: Source, name: str) -> float | None:
-    """The optimum from an optima.txt beside the file, with a name and a length per line."""
-    beside = None if source.path is None else source.path.with_name("optima.txt")
-    if beside is None or not beside.is_file():
-        return None
-    for line in Source.of(beside).text.splitlines():
-        found = re.match(r"\s*(\S+?)[\s:=,]+(\d[\d.eE+]*)", line)
-        if found and found[1] == name:
-            return float(found[2])
-    return None
 
 
 PROBLEM = TspProblem("tsp", summary="the shortest round trip through cities", package=__package__)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args, overload
+from typing import Any, Unpack, get_args, overload
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from diconet.core.tree import Growth, grow
 from diconet.nets.axes import AcrossSplit
 from diconet.plot.stages import Stage
 from diconet.problems.inputs import (
+    Asked,
     ManyPoints,
     Points,
     as_points,
@@ -138,30 +139,17 @@ class Tour(Solution):
         return Stage(title, parts, [(n, rows[tour.tour]) for n, rows, tour in ways])
 
 
+class _Options(Asked, total=False):
+    refine: str
+    kicks: float | None
+    seconds: float | None
+    metric: str
+
+
 @overload
-def tsp(
-    cities: Points | TspInstance,
-    *,
-    refine: str = "lk",
-    kicks: float | None = None,
-    seconds: float | None = None,
-    metric: str = "euclidean",
-    model: str | Path | DiCoNet | None = None,
-    seed: int | None = None,
-    device: str | torch.device = "cpu",
-) -> Tour: ...
+def tsp(cities: Points | TspInstance, **options: Unpack[_Options]) -> Tour: ...
 @overload
-def tsp(
-    cities: ManyPoints | Sequence[TspInstance],
-    *,
-    refine: str = "lk",
-    kicks: float | None = None,
-    seconds: float | None = None,
-    metric: str = "euclidean",
-    model: str | Path | DiCoNet | None = None,
-    seed: int | None = None,
-    device: str | torch.device = "cpu",
-) -> list[Tour]: ...
+def tsp(cities: ManyPoints | Sequence[TspInstance], **options: Unpack[_Options]) -> list[Tour]: ...
 def tsp(
     cities: Any,
     *,
