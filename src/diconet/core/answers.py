@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from diconet.core.host import numbers, on_device
+from diconet.core.host import from_host, numbers, on_device, to_host
 from diconet.core.segments import inverse, offsets_of, owner_of, ragged_arange, segment_argmax
 from diconet.core.sets import SetBatch
 
@@ -29,6 +31,12 @@ class Sequences:
         places = torch.cat(sequences)
         sizes = [len(sequence) for sequence in sequences]
         return cls(places, torch.tensor(sizes, device=places.device))
+
+    @classmethod
+    def each(cls, sets: SetBatch, solve: Callable[[np.ndarray], np.ndarray]) -> Sequences:
+        """What a solver of single sets, each an array of its items in float64, answers to all."""
+        found = [solve(to_host(items.double())) for items in sets.unpack()]
+        return cls.of([from_host(places.astype(np.int64), sets.sizes) for places in found])
 
     @classmethod
     def from_answer(cls, answer: SetBatch, roots: SetBatch) -> Sequences:

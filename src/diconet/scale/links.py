@@ -11,6 +11,9 @@ from typing import no_type_check
 
 import numpy as np
 from numba import njit
+from scipy.cluster.hierarchy import DisjointSet
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 _FEW = 8
@@ -96,15 +99,14 @@ def _joined(partner: np.ndarray, ends: np.ndarray, trip: np.ndarray, near: int) 
     now = apart(a[one], b[one]) + apart(a[two], b[two])
     straight = apart(a[one], a[two]) + apart(b[one], b[two]) - now
     crossed = apart(a[one], b[two]) + apart(b[one], a[two]) - now
-    boss = np.arange(int(trip.max()) + 1)
+    trips = DisjointSet(range(int(trip.max()) + 1))
     used = np.zeros(len(a), dtype=bool)
     count = 0
     for i in np.argsort(np.minimum(straight, crossed), kind="stable").tolist():
         p, q = int(one[i]), int(two[i])
-        left, right = _boss(boss, int(trip[a[p]])), _boss(boss, int(trip[a[q]]))
-        if left == right or used[p] or used[q]:
+        if used[p] or used[q] or not trips.merge(int(trip[a[p]]), int(trip[a[q]])):
             continue
-        boss[left], used[p], used[q], count = right, True, True, count + 1
+        used[p], used[q], count = True, True, count + 1
         pairs = ((a[p], a[q]), (b[p], b[q])) if straight[i] <= crossed[i] else (
             (a[p], b[q]), (b[p], a[q])
         )  # fmt: skip
@@ -113,29 +115,11 @@ def _joined(partner: np.ndarray, ends: np.ndarray, trip: np.ndarray, near: int) 
     return count
 
 
-def _boss(boss: np.ndarray, one: int) -> int:
-    while boss[one] != one:
-        boss[one] = boss[boss[one]]
-        one = int(boss[one])
-    return one
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
-def _trips(partner):
+def _trips(partner: np.ndarray) -> np.ndarray:
     """The round trip that each run is on."""
-    many = len(partner) // 2
-    trip = np.full(many, -1, dtype=np.int64)
-    number = 0
-    for first in range(many):
-        if trip[first] >= 0:
-            continue
-        end = 2 * first + 1
-        while trip[end // 2] < 0:
-            trip[end // 2] = number
-            end = partner[end] ^ 1
-        number += 1
-    return trip
+    ends = np.arange(len(partner))
+    linked = coo_array((np.ones(len(ends)), (ends // 2, partner // 2)))
+    return np.asarray(connected_components(linked, directed=False)[1])
 
 
 @njit(cache=True, nogil=True)

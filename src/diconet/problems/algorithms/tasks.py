@@ -17,7 +17,6 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from diconet.core.answers import Sequences
-from diconet.core.host import from_host, to_host
 from diconet.core.segments import index_of, owner_of, segment_sort, segment_sum
 from diconet.core.sets import SetBatch
 
@@ -176,14 +175,7 @@ class Subarray(_Algorithm):
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """The best run, by running sums: the end highest above the lowest point before it."""
-        found = []
-        for items in sets.unpack(sets.items[:, 0].double()):
-            total = np.concatenate([[0.0], np.cumsum(to_host(items))])
-            lowest = np.minimum.accumulate(total[:-1])
-            stop = int(np.argmax(total[1:] - lowest))
-            start = int(np.argmin(total[: stop + 1]))
-            found.append(torch.arange(start, stop + 1, device=items.device))
-        return Sequences.of(found)
+        return Sequences.each(sets, _best_run)
 
     def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
         """The sum of the run."""
@@ -196,6 +188,14 @@ class Subarray(_Algorithm):
         return (1 - lack / sets.sum(sets.items[:, 0].abs()).clamp(min=1e-30)).float()
 
 
+def _best_run(numbers: np.ndarray) -> np.ndarray:
+    """The indices of the run whose sum is largest."""
+    total = np.concatenate([[0.0], np.cumsum(numbers)])
+    lowest = np.minimum.accumulate(total[:-1])
+    stop = int(np.argmax(total[1:] - lowest))
+    return np.arange(int(np.argmin(total[: stop + 1])), stop + 1)
+
+
 @dataclass(frozen=True)
 class Closest(_Algorithm):
     """The two closest points in the plane."""
@@ -204,8 +204,7 @@ class Closest(_Algorithm):
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """The closest pair, by a k-d tree."""
-        found = [_closest(to_host(items.double())) for items in sets.unpack()]
-        return Sequences.of([from_host(pair, sets.items) for pair in found])
+        return Sequences.each(sets, _closest)
 
     def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
         """The squared distance; infinite if there are fewer than two points."""
@@ -242,8 +241,7 @@ class Skyline(_Algorithm):
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """The front, by one sort and the lowest point so far."""
-        found = [_front(to_host(items.double())) for items in sets.unpack()]
-        return Sequences.of([from_host(front, sets.items) for front in found])
+        return Sequences.each(sets, _front)
 
     def worth(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
         """Intersection over union of the chosen points and the right ones."""

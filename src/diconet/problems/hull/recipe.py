@@ -18,7 +18,7 @@ from diconet.problems.hull.problem import PROBLEM
 from diconet.problems.hull.task import HullTask, metrics
 from diconet.problems.hull.train_rows import PaperRow, PointerSettings, train_row
 from diconet.problems.hull.train_triples import MERGE_TRAIN, TripleSettings, train_triples
-from diconet.problems.networks import from_runs, if_there, shipped
+from diconet.problems.networks import from_runs, shipped
 from diconet.problems.table import OURS_BLOCK, PAPER_BLOCK, cells
 
 Row = Literal["triples", "baseline", "random", "diconet", "diconet_reg"]
@@ -101,12 +101,7 @@ def reproduce(
     """The paper's table and ours, all on the same fresh sets; `find` looks up a network by name."""
     records = []
     for name, (row, paper) in ROWS.items():
-        model = if_there(find, f"hull_{row}")
-        if model is None:
-            empty = {"row": f"{name} (not trained)", "metric": "accuracy", "ours": None}
-            figures = zip(SIZES, paper, strict=True)
-            records += [{**empty, "column": f"n={n}", "paper": known} for n, known in figures]
-            continue
+        model = find(f"hull_{row}")
         shown = f"{name}, width {model.merge.config['width']}"  # type: ignore[union-attr,index]
         for size, figure in zip(SIZES, paper, strict=True):
             records += _cells(shown, model, size, num_sets, seed, figure)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -12,7 +11,6 @@ from scipy.spatial import ConvexHull, QhullError
 from torch import Tensor
 
 from diconet.core.answers import Sequences
-from diconet.core.host import to_host
 from diconet.core.segments import followers, offsets_of, owner_of, segment_sum
 from diconet.core.sets import SetBatch
 
@@ -43,11 +41,7 @@ class HullTask:
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """Qhull's answer for every set."""
-        points = to_host(sets.items.double())
-        bounds = sets.offsets.tolist()
-        return Sequences.of(
-            [torch.from_numpy(hull_of(points[start:stop])) for start, stop in pairwise(bounds)]
-        ).to(sets.sizes.device)
+        return Sequences.each(sets, hull_of)
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
         """The area that the answer encloses, which is largest for the hull."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.cluster import kmeans_plusplus
 
 from diconet.core.host import number
 from diconet.core.sets import SetBatch
+from diconet.problems.kmeans.answer import Clusters, clusters_of
+from diconet.problems.kmeans.frame import Frame
+from diconet.problems.kmeans.lloyd import lloyd as settled
 from diconet.problems.kmeans.references import bisecting, lloyd
-from diconet.problems.kmeans.solve import Clusters, kmeans
+from diconet.problems.kmeans.solve import kmeans
 from diconet.problems.kmeans.task import cost_of
 from diconet.problems.problem import Instances, Show
 from diconet.problems.solution import Partitions
@@ -43,17 +45,9 @@ def show(rng: np.random.Generator, scale: float) -> Show:
 
 def undivided(points: np.ndarray, k: int, *, search: bool) -> Clusters:
     """One k-means++ start; with `search`, followed by Lloyd's rounds."""
-    frame = kmeans(points, k, exchange=False, lloyd=0)  # checks points and k
-    assert isinstance(frame, Clusters)
-    centres, _ = kmeans_plusplus(frame.points, k, random_state=0)
-    labels = ((frame.points[:, None] - centres) ** 2).sum(2).argmin(1)
-    rounds = 0
-    if search:
-        fit = KMeans(k, init=centres, n_init=1).fit(frame.points)
-        labels, rounds = fit.labels_.astype(np.int64), int(fit.n_iter_)
-    taken = np.unique(labels)
-    means = np.stack([frame.points[labels == one].mean(0) for one in taken])
-    labels = np.searchsorted(taken, labels)
-    cost = float(np.square(frame.points - means[labels]).sum())
-    whole = Partitions.uncut(len(labels))
-    return replace(frame, value=cost, tree=whole, labels=labels, centers=means, rounds=rounds)
+    checked = kmeans(points, k, exchange=False, lloyd=0)
+    frame = Frame.of(checked.points, checked.weights)
+    x, weights = frame.x.astype(np.float32), frame.weights.astype(np.float32)
+    centres, _ = kmeans_plusplus(x, k, random_state=0)
+    found = settled(x, weights, centres, rounds=300 if search else 0)
+    return clusters_of(frame, found, k, Partitions.uncut(len(points)), None)

@@ -115,12 +115,6 @@ class TspProblem(Problem):
         (cities,) = self.fresh(_PICTURED, 1, seed=3).data
         return [self.page_solve(cities, "learned", model).save_levels(folder / "tsp_levels.png")]
 
-    def page_sample(self, n: int, seed: int, **fields: float) -> dict[str, Any]:
-        import numpy as np
-
-        points = np.random.default_rng(seed).uniform(0.02, 0.98, (n, 2))
-        return {"points": points.round(4).tolist()}
-
     def page_solve(
         self, points: np.ndarray, division: Division, model: Model, **fields: float
     ) -> Solution:

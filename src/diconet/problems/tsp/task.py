@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from diconet.core.answers import Sequences
-from diconet.core.host import to_host
 from diconet.core.noise import phase_generator
 from diconet.core.segments import followers, owner_of, segment_sum
 from diconet.core.sets import SetBatch
@@ -31,13 +29,7 @@ class TspTask:
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """fast-tsp's tour of every set."""
-        cities = to_host(sets.items.double())
-        return Sequences.of(
-            [
-                torch.from_numpy(fast_tsp_tour(cities[start:stop], self.seconds))
-                for start, stop in pairwise(sets.offsets.tolist())
-            ]
-        ).to(sets.sizes.device)
+        return Sequences.each(sets, lambda cities: fast_tsp_tour(cities, self.seconds))
 
     def reward(self, sets: SetBatch, solution: Sequences) -> Float[Tensor, "sets"]:
         """Minus the length of the tour."""
