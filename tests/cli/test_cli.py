@@ -245,6 +245,15 @@ def test_an_empty_knapsack_in_a_file(
     assert records(capsys, *command)[0]["chosen"] == []
 
 
+def test_help_says_what_an_option_means_for_each_problem(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--k K kmeans: the number of clusters; select: rank of the number" in text
+
+
 def test_help_of_a_benchmark_is_its_own(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ def add(commands: Any, known: Sequence[Problem]) -> None:
     parser.set_defaults(run_command=partial(_bench, parser), takes_more=True)
     parser.add_argument("name", nargs="?", metavar="NAME", help="the benchmark; omit to list them")
     parser.add_argument("-h", "--help", action="store_true", help="show this, or NAME's options")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print a list of records instead")
 
 
 def _bench(parser: argparse.ArgumentParser, options: argparse.Namespace, rest: list[str]) -> None:

@@ -77,19 +77,22 @@ def add_own_options(
     parser: argparse.ArgumentParser, command: str, known: Sequence[Problem]
 ) -> None:
     """Adds the options that only some problems have, each once."""
-    owners: dict[str, list[str]] = {}
-    options: dict[str, Option] = {}
+    owners: dict[str, dict[str, Option]] = {}
     for one in known:
         for option in one.options:
             if command in option.commands:
-                options.setdefault(option.name, option)
-                owners.setdefault(option.name, []).append(one.name)
-    for name, option in options.items():
-        how: dict[str, Any] = {"type": option.read}
-        if option.read is None:
+                owners.setdefault(option.name, {})[one.name] = option
+    for name, by_owner in owners.items():
+        read = next(iter(by_owner.values())).read
+        how: dict[str, Any] = {"type": read}
+        if read is None:
             how = {"action": "store_true", "default": None}
-        parser.add_argument(f"--{name}", **how, help=f"{', '.join(owners[name])}: {option.help}")
-    parser.set_defaults(owners=owners)
+        texts: dict[str, list[str]] = {}
+        for owner, option in by_owner.items():
+            texts.setdefault(option.help, []).append(owner)
+        text = "; ".join(f"{', '.join(some)}: {text}" for text, some in texts.items())
+        parser.add_argument(f"--{name}", **how, help=text)
+    parser.set_defaults(owners={name: list(by_owner) for name, by_owner in owners.items()})
 
 
 def own_options(options: argparse.Namespace, *chosen: Problem) -> dict[str, dict[str, Any]]:

@@ -29,7 +29,7 @@ def add(commands: Any, known: Sequence[Problem]) -> None:
 
     web = add_command(commands, "web", _web, "an interactive page: place points, see them solved")
     add_task(web, many=True)
-    web.add_argument("--port", type=count, default=8000)
+    web.add_argument("--port", type=count, default=8000, help="default: 8000")
     web.add_argument("--host", default="127.0.0.1", help="0.0.0.0 to allow other machines")
 
     demo = add_command(commands, "demo", _demo, "solve one instance of each problem")
