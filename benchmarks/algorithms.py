@@ -1,13 +1,13 @@
-"""Learned algorithms beside what they are compared with: seeds, flat networks, cost and time.
+"""Learned algorithms and their references: seeds, flat networks, cost and time.
 
 python benchmarks/algorithms.py PART [--json FILE] [--plot FILE]
 
 - seeds: three trainings of each; learned, random and median division, at 64 and 1,000 items
 - flat: the general network without division (`network_for`, depth 0), trained for as long
-- cost: comparisons and items looked at against n, with and without the split regulariser
-- large: whole answers right and seconds per input, from 64 to a million items
-- hull: the same for convex hulls, which are a problem of their own
-- words: what the shipped networks have learned, as one would write it down
+- cost: comparisons and items visited against n, with and without the split regulariser
+- large: answers right as a whole and seconds per input, from 64 to a million items
+- hull: the same for convex hulls, which are a separate problem
+- words: what the shipped networks have learned, as text
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ TIMED = (64, 1_000, 10_000, 100_000, 1_000_000)
 COST_SIZES = tuple(2**power for power in range(5, 17))
 COST_RANGES = ((32, 2_048), (256, 8_192), (256, 65_536))
 COST_LEVELS = 500
-"""A tree deeper than this is measured no further: it is on its way to n^2."""
+"""A tree deeper than this is not measured further: its cost approaches n^2."""
 COST_PROBLEMS = ("sort", "select", "closest")
 
 
 def trained(name: str, seed: int, regulariser: float | None = None) -> DiCoNet:
-    """A network trained as its preset says, but for the seed and maybe the regulariser."""
+    """A network trained by its preset, except for the seed and optionally the regulariser."""
     how = replace(TRAINS[name], seed=seed)
     if regulariser is not None:
         how = replace(how, regulariser=regulariser)
@@ -60,7 +60,7 @@ def trained(name: str, seed: int, regulariser: float | None = None) -> DiCoNet:
 
 @torch.no_grad()
 def accuracy(model: DiCoNet, name: str, size: int, num_sets: int, coins: bool = False) -> float:
-    """Whole answers right, in percent, over all kinds of inputs in turn."""
+    """Percentage of answers right as a whole, over all kinds of inputs in turn."""
     task, right = TASKS[name](), 0.0
     most = max(5, 1_000_000 // size)
     for start in range(0, num_sets, most):
@@ -117,7 +117,7 @@ def flat() -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def work_of(model: DiCoNet, name: str, size: int) -> dict[str, float]:
-    """What one uniform input costs: items looked at by the split, comparisons, and levels."""
+    """The cost of one uniform input: items visited by the split, comparisons, and levels."""
     sets = TASKS[name](("uniform",)).sample(4, size, rng=phase_generator("test", 2, size))
     outcome = model(sets)
     inner = [level.sets.sizes[level.inner].sum() for level in outcome.tree.levels]
@@ -126,7 +126,7 @@ def work_of(model: DiCoNet, name: str, size: int) -> dict[str, float]:
 
 
 def cost() -> list[dict[str, Any]]:
-    """Nothing keeps cuts from getting lopsided here but what was learned."""
+    """Costs with nothing but the learned split to keep cuts balanced."""
     records = []
     for low, high in COST_RANGES:
         print(f"n log n itself, {low:,} to {high:,}: {slope(low, high, n_log_n):.3f}")
@@ -158,7 +158,7 @@ def slope(low: int, high: int, cost_of: Callable[[int], float]) -> float:
 
 
 def exponents(records: list[dict[str, Any]]) -> str:
-    """The exponent over each range, and up to which size where a tree was too deep to go on."""
+    """The exponent over each range, and up to which size if a tree was too deep."""
     found = []
     for low, high in COST_RANGES:
         some = [one for one in records if low <= one["size"] <= high]
@@ -196,20 +196,20 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
         ax.set_xticks(ticks, [f"{size:,}" for size in ticks], minor=False)
         ax.set_xticks([], minor=True)
         ax.set_xlabel("items")
-        ax.set_ylabel("items looked at + comparisons")
+        ax.set_ylabel("items visited + comparisons")
         ax.legend()
     figure.savefig(path, dpi=110)
 
 
 @torch.no_grad()
 def large(names: list[str]) -> list[dict[str, Any]]:
-    """The shipped networks on all kinds of inputs in turn; and CPU seconds of one uniform input."""
+    """The shipped networks on all kinds of inputs in turn; CPU seconds of one uniform input."""
     records: list[dict[str, Any]] = []
     for name in names:
         model, mine = shipped(name).eval(), []
         for size in TIMED:
             sets = TASKS[name](("uniform",)).sample(1, size, rng=phase_generator("time", size))
-            model(sets)  # compiled, and memory at hand
+            model(sets)  # compile and allocate first
             mine.append({"size": size, "seconds": seconds_of(model, sets)})
         for size, num_sets in COUNTS.items():
             right = accuracy(model, name, size, num_sets)
@@ -222,7 +222,7 @@ def large(names: list[str]) -> list[dict[str, Any]]:
 
 
 def seconds_of(model: DiCoNet, sets: SetBatch) -> float:
-    """CPU time of one answer: the best of three, for what else runs on a machine adds to it."""
+    """CPU time of one answer: the best of three, since other programs add to it."""
     found, times = [], max(1, 1_000 // sets.num_items)
     for _ in range(3):
         start = time.process_time()
@@ -316,8 +316,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--problems", default=",".join(TASKS), help="some of them (large only)")
-    parser.add_argument("--json", type=Path, help="write the records there")
-    parser.add_argument("--plot", type=Path, help="cost only: the picture")
+    parser.add_argument("--json", type=Path, help="file to write the records to")
+    parser.add_argument("--plot", type=Path, help="file for the picture (cost only)")
     options = parser.parse_args()
     torch.set_num_threads(1)
     names = options.problems.split(",")

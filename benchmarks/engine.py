@@ -1,4 +1,4 @@
-"""The engine's speed: growing trees on up to a million points, and batching levels or not.
+"""The engine's speed: growing trees on up to a million points, with and without batched levels.
 
 python benchmarks/engine.py [--json]
 """
@@ -31,7 +31,7 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def peak_megabytes() -> float:
-    """The most memory this process ever held."""
+    """The peak memory of this process."""
     with open("/proc/self/status") as status:
         line = next(line for line in status if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
@@ -59,7 +59,7 @@ def grow_once(size: int) -> dict[str, float]:
 
 
 def growth_table() -> list[dict[str, float]]:
-    """One process per size, so that peaks of memory are each size's own."""
+    """One process per size, so that each size has its own memory peak."""
     records = []
     for size in SIZES:
         command = [sys.executable, __file__, "--grow", str(size)]
@@ -170,7 +170,7 @@ def main() -> None:
     console.print(f"memory (from 10^4 on) like n^{records[0]['exponent of memory']:.2f}")
     console.print(
         f"training examples per second: {speed['batched']:.0f} with levels batched, "
-        f"{speed['one by one']:.1f} one by one: {speed['ratio']:.1f} times"
+        f"{speed['one by one']:.1f} one by one: a factor of {speed['ratio']:.1f}"
     )
 
 

@@ -1,11 +1,11 @@
-"""A run that is killed at random moments or finds the disk full ends with the very same weights.
+"""A run killed at random moments, or with a full disk, ends with exactly the same weights.
 
 python benchmarks/faults.py [--kills N] [--seed S] [--json]
 
-A small training run is killed (SIGKILL) at a random moment and started again, N times in all; each
-time it goes on it may be killed once more, and once it may write no file of more than a few
-bytes, as on a full disk. What it has learned in the end is compared bit for bit
-with a run that nobody disturbed. It ends with 1 if any differs, or leaves files behind.
+A small training run is killed (SIGKILL) at a random moment and restarted, N times in all; each
+restarted run may be killed again, and once it cannot write files of more than a few bytes, as on a
+full disk. Its final weights are compared bit for bit with those of an undisturbed run. The exit
+code is 1 if any differ, or if files are left behind.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def small_run(folder: Path) -> None:
 def started(
     folder: Path, work: Callable[[Path], None] = small_run
 ) -> multiprocessing.process.BaseProcess:
-    """The run in a process of its own, which need not import anything again."""
+    """Starts the run in a separate process, which need not import anything again."""
     process = multiprocessing.get_context("fork").Process(target=work, args=(folder,))
     process.start()
     return process
 
 
 def starved_run(folder: Path) -> None:
-    """The run where no file can be written to the end; it must fail, and only with an OSError."""
+    """A run in which no file can be completed; it must fail, and only with an OSError."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
     try:
@@ -67,7 +67,7 @@ def starved_run(folder: Path) -> None:
 
 
 def survives_a_full_disk(folder: Path) -> bool:
-    """Whether a run that cannot write says so, and leaves what was there as it was."""
+    """Whether a run that cannot write reports it, and leaves existing files unchanged."""
     kept = folder / "checkpoint.pt"
     before = kept.read_bytes() if kept.exists() else b""
     process = started(folder, starved_run)
@@ -76,7 +76,7 @@ def survives_a_full_disk(folder: Path) -> bool:
 
 
 def killed_until_done(folder: Path, kills: int, seconds: float, rng: Random) -> list[int]:
-    """Kills a run at random moments, then lets it end; the steps it had kept at each kill."""
+    """Kills a run at random moments, then lets it finish; returns the steps saved at each kill."""
     kept = []
     for _ in range(kills):
         process = started(folder)
@@ -104,7 +104,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two runs ended alike: weights to the last bit, metrics of every step, files."""
+    """Whether two runs ended the same: weights to the last bit, metrics of every step, files."""
     weights = all(torch.equal(value, other["state"][name]) for name, value in one["state"].items())
     return weights and one["steps"] == other["steps"] and one["files"] == other["files"]
 

@@ -1,9 +1,9 @@
-"""Odd inputs through the four functions: no wrong answer, no false proof, no exception but ours.
+"""Odd inputs to the four functions: no wrong answer, no false proof, no foreign exception.
 
 python benchmarks/fuzz.py [--inputs N] [--task TASK] [--seed S] [--json]
 
-The inputs and the checks, which are in exact arithmetic where that matters, are those of the test
-suite (tests/odd_inputs.py), which runs a few hundred of them. It ends with 1 if anything is wrong.
+The inputs and the checks, in exact arithmetic where that matters, are those of the test suite
+(tests/odd_inputs.py), which runs a few hundred of them. The exit code is 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tests.odd_inputs import SOLVE, cases, fault
 
 _SHOWN = 5
 _PATIENCE = 300
-"""Seconds that an input may take; the first of them compiles."""
+"""Time limit per input in seconds; the first one compiles."""
 
 
 def run(task: str, inputs: int, seed: int) -> tuple[dict[str, Any], list[str]]:
-    """The counts of a problem, and what the first few faults were."""
+    """The counts of a problem, and descriptions of the first few faults."""
     counts: Counter[str] = Counter()
     shown: list[str] = []
     start = time.process_time()
     for number, case in enumerate(islice(cases(task, seed), inputs)):
-        faulthandler.dump_traceback_later(_PATIENCE, exit=True)  # compiled loops hear no alarm
+        faulthandler.dump_traceback_later(_PATIENCE, exit=True)  # compiled loops ignore alarms
         found = fault(case)
         if found is None:
             continue
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # NumPy's, of what overflows in a check
+    warnings.simplefilter("ignore")  # NumPy's warnings of overflow in a check
     records = []
     for task in options.task or list(SOLVE):
         record, shown = run(task, options.inputs, options.seed)

@@ -2,7 +2,7 @@
 
 python benchmarks/held_out.py [NAME ...] [--steps 1000]
 
-Each is written as docs/add_a_task.md has it. The table gives the mean reward of the likeliest
+Each is written as in docs/add_a_task.md. The table has the mean reward of the likeliest
 answer and of the best of 16 draws on 200 fresh inputs of 30 items, then that of simple rules.
 """
 
@@ -49,7 +49,7 @@ def shuffled(sets: SetBatch) -> Sequences:
 
 
 def neighbours(sets: SetBatch) -> list[Tensor]:
-    """A matrix per set that says which item has an edge to which."""
+    """A matrix per set that is True where items have an edge."""
     out = []
     for number, size in enumerate(sets.sizes.tolist()):
         graph = sets.take(torch.tensor([number])).graph
@@ -60,7 +60,7 @@ def neighbours(sets: SetBatch) -> list[Tensor]:
 
 
 class Readers:
-    """A sequence of chapters for four readers: the longest share as short as can be."""
+    """A sequence of chapters for four readers: minimise the longest share."""
 
     num_features, num_parts, ordered = 1, 4, True
 
@@ -84,7 +84,7 @@ class Readers:
 
 
 class TwoMachines:
-    """Jobs that take another time on either of two machines: both done as soon as can be."""
+    """Jobs whose time depends on which of two machines runs them: minimise the finishing time."""
 
     num_features, exchangeable = 2, False
 
@@ -111,7 +111,7 @@ class TwoMachines:
 
 
 class Dominating:
-    """As few nodes of a graph as can be, such that every other one has a neighbour among them."""
+    """The fewest nodes of a graph such that every other node has a neighbour among them."""
 
     num_features, answer = 2, "subset"
 
@@ -145,7 +145,7 @@ class Dominating:
 
 
 class Tardiness:
-    """Jobs with deadlines on one machine: as little delay in all as can be."""
+    """Jobs with deadlines on one machine: minimise the total delay."""
 
     num_features, answer = 2, "order"
 
@@ -170,7 +170,7 @@ class Tardiness:
 
 
 class Tournament:
-    """Players ranked by who beat whom: as few games as can be against the ranking."""
+    """Players ranked by who beat whom: minimise the games that contradict the ranking."""
 
     num_features, answer = 1, "order"
 
@@ -220,7 +220,7 @@ class Dominoes:
 
 
 class Inversions:
-    """How many pairs of a sequence are in the wrong order."""
+    """The number of pairs of a sequence that are in the wrong order."""
 
     num_features, answer, ordered = 1, "number", True
 

@@ -1,6 +1,6 @@
-"""Time and memory of convex hulls as the input grows, beside SciPy's Qhull in the same run.
+"""Time and memory of convex hulls as the input grows, compared with SciPy's Qhull.
 
-Every size is measured in a process of its own, so that peaks of memory do not mix. The growth
+Every size is measured in a separate process, so that memory peaks do not mix. The growth
 exponent is the slope of log time over log size.
 """
 
@@ -50,7 +50,7 @@ def measure(cloud: str, size: int, threads: int, seed: int) -> dict[str, Any]:
 
 
 def best_time(call: Callable[[], Any], repeats: int) -> tuple[float, float, Any]:
-    """The shortest wall and processor times (on a busy machine they differ), and the result."""
+    """The shortest wall and CPU times (which differ on a busy machine), and the result."""
     wall, cpu, result = [], [], None
     for _ in range(repeats):
         start = time.perf_counter(), time.process_time()
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**k for k in range(2, 7)])
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only records")
     options = parser.parse_args()
 
     jobs = [(options.cloud, n, options.threads, options.seed) for n in options.sizes]

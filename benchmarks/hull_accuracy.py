@@ -1,4 +1,4 @@
-"""How many whole hulls are right, by size and kind of cloud, and with other splits in place."""
+"""How many whole hulls are right, by size and kind of cloud, and with other splits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--num-sets", type=int, default=4_096)
     parser.add_argument("--split", choices=["learned", *SPLITS], default="learned")
     parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only records")
     options = parser.parse_args()
 
     torch.set_num_threads(1)

@@ -30,7 +30,7 @@ def read(path: Path) -> tuple[list[np.ndarray], list[list[int]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--json", action="store_true", help="print one record and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only one record")
     options = parser.parse_args()
     clouds, answers = read(options.file)
     hulls = convex_hull(clouds)

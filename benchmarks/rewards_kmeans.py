@@ -1,7 +1,7 @@
 """K-means: training steps per second, and points of other kinds.
 
-scikit-learn runs beside ours on the same points. Times are of the processor, the least of several
-runs. Time and cost by size are in `kmeans_grid.py`.
+scikit-learn runs on the same points. Times are CPU times, the least of several runs.
+Time and cost by size are in `kmeans_grid.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, cost_of
 
 
 def best_time(run: Callable[[], Any], repeats: int) -> float:
-    """Seconds of processor time, the least of several runs: the machine may be shared."""
+    """CPU seconds, the least of several runs, since the machine may be shared."""
     times = []
     for _ in range(repeats):
         start = time.process_time()
@@ -65,10 +65,10 @@ def training(repeats: int) -> list[dict[str, Any]]:
 
 
 def elsewhere() -> list[dict[str, Any]]:
-    """Cost over that of ten starts of Lloyd, on points that no column of the paper has.
+    """Cost relative to ten starts of Lloyd, on points that are in no column of the paper.
 
     Ours as leaves of a tree, after exchanges, and after Lloyd's algorithm; "min_cost" is the last
-    with cuts and a choice of exchanges that nobody has learned.
+    with unlearned cuts and exchanges.
     """
     rng = torch.Generator().manual_seed(0)
     digits, iris = load_digits().data / 16, load_iris().data
@@ -133,7 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only records")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     records = measure(options.repeats)

@@ -1,6 +1,6 @@
 """Knapsacks: training steps per second, time to solve as the input grows, and Pisinger's instances.
 
-OR-Tools' branch and bound runs beside ours on the same instances: it is exact, and at these sizes
+OR-Tools' branch and bound runs on the same instances: it is exact, and at these sizes
 the faster of the two. The growth exponent is the slope of log time over log size.
 """
 
@@ -33,7 +33,7 @@ TIME_LIMIT = 60
 def training(
     presets: tuple[str, ...] = ("paper", "default"), steps: int = 5
 ) -> list[dict[str, Any]]:
-    """Steps a second (forward and backward) of each preset."""
+    """Steps per second (forward and backward) of each preset."""
     records = []
     for preset in presets:
         settings = read_settings(Settings, PROBLEM.folder("presets"), preset, [])
@@ -58,7 +58,7 @@ def training(
 
 
 def solving(sizes: tuple[int, ...] = SIZES, seed: int = 0) -> list[dict[str, Any]]:
-    """Seconds and value of ours and of OR-Tools on one instance a size, in units of 1e-4."""
+    """Seconds and value of ours and of OR-Tools on one instance per size, in units of 1e-4."""
     task = KnapsackTask()
     knapsack([1.0, 2.0], [1.0, 1.0], 1.0)  # loads the weights, compiles the kernels
     records = []
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--pisinger", type=Path, metavar="FILE", help="a knapPI_*.csv to solve")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print records and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only records")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     records = measure(tuple(options.sizes), options.pisinger)

@@ -1,15 +1,15 @@
-"""Beyond memory: hulls, clusters and tours of files on two Dask workers, beside what others do.
+"""Larger than memory: hulls, clusters and tours on two Dask workers, compared with others.
 
-    python benchmarks/scale.py            all that follows, one after the other
+    python benchmarks/scale.py            all of the following, one after the other
     python benchmarks/scale.py hull       1.4 * 10^8 points (--points)
     python benchmarks/scale.py kmeans     5 * 10^7 points, d = 8, k = 100; then by dask-ml's KMeans
                                           and MiniBatchKMeans, and by scikit-learn on a sample
     python benchmarks/scale.py tour       10^6 cities by one worker, then by two (or --workers),
                                           which must give the same tour
 
-Files are made on the spot in --folder and deleted (kept for the next run with --keep). dask-ml is
-not installed with diconet: pip install dask-ml; it is given up after --limit seconds. Memory (every
-0.2 s) and processor time are those of this process and all its children.
+Files are made in --folder and deleted (kept for the next run with --keep). dask-ml is not
+installed with diconet: pip install dask-ml; it is stopped after --limit seconds. Memory (every
+0.2 s) and CPU time are those of this process and all its children.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FITS = 1.5  # GB in two workers of 2 GB, with room to work
 
 
 class Watch:
-    """What this process and its children use: the most memory, and processor time."""
+    """The peak memory and CPU time of this process and its children."""
 
     def __init__(self) -> None:
         self.total = self.largest = 0
@@ -110,7 +110,7 @@ def gigabytes(pattern: str) -> float:
 
 
 def watched(work: Any, limit: int = 0) -> tuple[Any, dict[str, Any]]:
-    """An answer, None if it is not there after `limit` seconds, and what it took."""
+    """An answer, or None if it is not ready after `limit` seconds, and what it took."""
 
     def out(*_: Any) -> None:
         raise TimeoutError
@@ -140,7 +140,7 @@ def hull(options: argparse.Namespace) -> None:
 
 
 def blobs(rng: np.random.Generator, many: int) -> np.ndarray:
-    """A mixture of 300 Gaussians of unequal weights and widths: no 100 clusters fit it well."""
+    """A mixture of 300 Gaussians of unequal weights and widths, which no 100 clusters fit well."""
     own = np.random.default_rng(1)
     centres, share = own.random((300, D)), own.dirichlet(np.full(300, 2.0))
     width = own.uniform(0.02, 0.2, 300)
@@ -161,7 +161,7 @@ def kmeans(options: argparse.Namespace) -> None:
     points = options.points or 5 * 10**7
     size = min(points, 10**6)
     with files(options, "kmeans", points, blobs) as pattern:
-        # Every so many rows of all files, so that the sample is one of the files.
+        # Rows at equal spacing over all files, so that the sample represents them.
         parts = [np.load(p, mmap_mode="r") for p in sorted(Path(pattern).parent.glob("*.npy"))]
         sample = np.concatenate([np.array(part[:: points // size]) for part in parts])[:size]
         del parts
@@ -191,10 +191,10 @@ def by_scikit_learn(sample: np.ndarray) -> None:
 
 
 def by_dask_ml(options: argparse.Namespace, pattern: str, sample: np.ndarray) -> None:
-    """dask-ml as it comes, MiniBatchKMeans in its Incremental, on blocks of two sizes.
+    """dask-ml with default settings, MiniBatchKMeans in its Incremental, on blocks of two sizes.
 
-    Data that fits stays in the workers' memory, for KMeans goes through it many times. What is not
-    finished after --limit seconds is said to be so.
+    Data that fits stays in the workers' memory, since KMeans makes many passes. What is not
+    finished after --limit seconds is reported as such.
     """
     warnings.filterwarnings("ignore", message="Sending large graph")  # theirs, once per task
     from dask_ml.cluster import KMeans
@@ -222,7 +222,7 @@ def by_dask_ml(options: argparse.Namespace, pattern: str, sample: np.ndarray) ->
 
 
 def in_blocks(pattern: str, block: int) -> Any:
-    """The files as a Dask array of `block` rows a block, read where they are used."""
+    """The files as a Dask array with `block` rows per block, read where they are used."""
     import dask
     import dask.array as da
 
@@ -257,7 +257,7 @@ def tour(options: argparse.Namespace) -> None:
 
 
 def _imported(module: str) -> None:
-    """In a worker: what is measured is the work, not the start of Python."""
+    """Imports a module in a worker, so that the start of Python is not measured."""
     import_module(f"diconet.scale.{module}")
     if module == "tours":
         diconet.tsp(np.random.default_rng(0).random((5_000, 2)), kicks=1)
@@ -268,11 +268,11 @@ def main() -> None:
     parser.add_argument("task", nargs="?", choices=["hull", "kmeans", "tour"])
     parser.add_argument("--points", type=int)
     parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--kicks", type=float, default=1.0, help="per city of a tour")
+    parser.add_argument("--kicks", type=float, default=1.0, help="kicks per city of a tour")
     others = ["dask-ml", "scikit-learn"]
     parser.add_argument("--beside", nargs="*", choices=others, default=others)
-    parser.add_argument("--limit", type=int, default=600, help="seconds for dask-ml")
-    parser.add_argument("--keep", action="store_true", help="files for the next run")
+    parser.add_argument("--limit", type=int, default=600, help="time limit of dask-ml in seconds")
+    parser.add_argument("--keep", action="store_true", help="keep the files for the next run")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)

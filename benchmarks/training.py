@@ -1,7 +1,7 @@
 """Training examples per second of preset `paper`'s joint hull step, before and after, in one run.
 
-Before is the code of commit f942fc7, taken out of git into a temporary folder, with the four trees
-per example that its preset had; after is the preset as it is now. Both run the same command,
+Before is the code of commit f942fc7, checked out from git into a temporary folder, with the four
+trees per example of its preset; after is the current preset. Both run the same command,
 `diconet train`, on the same sizes, with one thread. Time is CPU time of the process, from the run's
 own log, whose clock is set to that.
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Case:
-    """A preset at one size: settings for both codes, and those that only one of them has."""
+    """A preset at one size: settings for both versions, and those that only one of them has."""
 
     name: str
     task: str
@@ -38,7 +38,7 @@ class Case:
 
 
 def hull(size: int, trees: int = 2) -> Case:
-    """The joint step of split and merge at the paper's width, the policy gradient included."""
+    """The joint step of split and merge at the paper's width, including the policy gradient."""
     settings = "--preset paper --row diconet_reg"
     settings += f" --train.min_size {size} --train.max_size {size}"
     after = "--pointer.alone_steps 1 --pointer.hard_steps 1 --train.policy_from 0"
@@ -56,7 +56,7 @@ CASES = (hull(10), hull(20), hull(38), hull(20, trees=4))
 
 CPU_CLOCK = "import runpy, time; time.monotonic = time.process_time; "
 CPU_CLOCK += "runpy.run_module('diconet', run_name='__main__', alter_sys=True)"
-"""Runs the command line with a clock that counts the seconds of this process on a core."""
+"""Runs the command line with a clock that counts the CPU seconds of this process."""
 
 
 def seconds_per_step(source: Path, case: Case, settings: str, steps: int) -> float:
@@ -80,7 +80,7 @@ def seconds_per_step(source: Path, case: Case, settings: str, steps: int) -> flo
 
 
 def old_code(folder: Path) -> Path:
-    """The sources of the commit before, as they were."""
+    """The sources of the earlier commit."""
     archive = subprocess.run(
         ["git", "archive", BEFORE, "src"], cwd=ROOT, check=True, capture_output=True
     )
@@ -90,7 +90,7 @@ def old_code(folder: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="cases whose names begin so (default: all)")
+    parser.add_argument("names", nargs="*", help="prefixes of the cases to run (default: all)")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--json", action="store_true")
@@ -111,7 +111,7 @@ def main() -> None:
                     "ratio": before / after,
                 }
             )
-            if not options.json:  # so that a run that is cut off has said something
+            if not options.json:  # so that an interrupted run has printed something
                 print(f"{case.name}: {before:.2f} s per step, then {after:.2f} s", flush=True)
     if options.json:
         print(json.dumps(records))

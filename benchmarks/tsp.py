@@ -1,14 +1,14 @@
-"""Tours: length and time beside what a user would pick instead, in one run.
+"""Tours: length and time compared with the usual alternatives, in one run.
 
     python benchmarks/tsp.py                          the solvers, n = 100 .. 10,000
     python benchmarks/tsp.py --equal                  ours and fast-tsp, the same processor time
     python benchmarks/tsp.py --growth                 time and memory from 10^3 to 10^6 cities
     python benchmarks/tsp.py --large                  10^5 cities in 30 s, 10^6 in 300 s
-    python benchmarks/tsp.py --tsplib FOLDER          the gap on every .tsp file of a folder
+    python benchmarks/tsp.py --tsplib FOLDER          the gap on every .tsp file in a folder
     python benchmarks/tsp.py --pointer-nets FILE      the ratio on the Pointer Networks test set
 
-Every row of ours has the control beside it: the same decoder and refinement with the length of an
-edge in place of what the network says.
+Every row of ours comes with its control: the same decoder and refinement with the length of an
+edge in place of the network's score.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from diconet.problems.tsp.tsplib import read_tsp
 
 Record = dict[str, Any]
 INSTANCES = {100: 50, 1_000: 10, 10_000: 3}
-"""How many instances of a size are enough to tell ours from the control."""
+"""The number of instances per size, enough to tell ours from the control."""
 
 BEST_KNOWN = {1_000: 1.0265, 10_000: 1.0088, 100_000: 1.0022}
-"""Best known tours of DIMACS' uniform E1k, E10k.0, E100k.0, over 0.7124 sqrt(n).
+"""Best known tours of the DIMACS uniform instances E1k, E10k.0, E100k.0, over 0.7124 sqrt(n).
 
-Cities near the border make tours longer than the constant, which is for n without end. Single
-instances of 100,000 cities differ by about 0.2%.
+Cities near the border make tours longer than the asymptotic constant. Single instances of
+100,000 cities differ by about 0.2%.
 """
 
 
@@ -52,7 +52,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--sizes", type=int, nargs="+")
-    parser.add_argument("--instances", type=int, help="a size; fewer by default where n is large")
+    parser.add_argument("--instances", type=int, help="per size; by default fewer for large n")
     parser.add_argument("--model", default="tsp")
     parser.add_argument("--equal", action="store_true")
     parser.add_argument("--growth", action="store_true")
@@ -97,7 +97,7 @@ def side_by_side(
             tours = [solve(cities) for cities in maps]
             seconds[name] = (time.perf_counter() - start) / many
             lengths[name] = [Metric.of(c).length(t) for c, t in zip(maps, tours, strict=True)]
-        # fast-tsp at the times that ours took, and for long as the reference
+        # fast-tsp for the times that ours took, and for a long time as the reference
         for name in ("ours 2opt", "ours lk"):
             budget = seconds[name]
             timed = f"fast-tsp as long as {name}"
@@ -118,7 +118,7 @@ def side_by_side(
 
 
 def methods(models: dict[str, DiCoNet], size: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-    """What is compared at a size; the slowest only where they finish."""
+    """The methods compared at a size; the slowest only where they finish."""
     found: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "nearest neighbour": nearest_neighbour_tour,
         "random insertion": others.random_insertion_tour,
@@ -183,7 +183,7 @@ def equal_time(model: DiCoNet, sizes: list[int], instances: int) -> Iterator[Rec
 
 
 def as_long(cities: np.ndarray, work: float) -> np.ndarray:
-    """fast-tsp's tour in so much processor time; its own limit is by the clock on the wall."""
+    """fast-tsp's tour in that much CPU time; its own limit is wall-clock time."""
     seconds = work
     while True:
         start = time.process_time()
@@ -216,7 +216,7 @@ def large(sizes: list[int]) -> Iterator[Record]:
 
 
 def usual(size: int) -> float:
-    """The length of a shortest tour through so many uniform cities, for large n."""
+    """The length of a shortest tour through `size` uniform cities, for large n."""
     return float(0.7124 * size**0.5 * (1 + 0.33 / size))
 
 
@@ -231,7 +231,7 @@ def drawn(kind: str, size: int, rng: np.random.Generator) -> np.ndarray:
 def growth(model: DiCoNet, sizes: list[int]) -> Iterator[Record]:
     """Time and peak memory of "lk" per size, smallest first; then the exponent.
 
-    The exponent is that of processor time, which does not change with what else the machine does.
+    The exponent is that of CPU time, which does not depend on what else the machine does.
     """
     warm_up({"ours": model})
     records = []

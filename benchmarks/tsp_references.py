@@ -1,4 +1,4 @@
-"""What a user would pick instead, for the benchmark of tours."""
+"""The usual alternatives, for the benchmark of tours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from diconet.problems.tsp.references import whole_distances
 
 
 def random_insertion_tour(cities: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Cities in random order, each put where it lengthens the tour least."""
+    """Inserts cities in random order, each where it lengthens the tour least."""
     x, y = np.ascontiguousarray(cities.T, dtype=np.float64)
     return np.asarray(_insertion(x, y, np.random.default_rng(seed).permutation(len(x))))
 
@@ -70,7 +70,7 @@ def ortools_tour(cities: np.ndarray, seconds: float) -> np.ndarray:
 
 
 def elkai_tour(cities: np.ndarray, runs: int = 1) -> np.ndarray:
-    """A tour by elkai (LKH), as the paper's labels were; an extra, as its licence is not free."""
+    """A tour by elkai (LKH), as for the paper's labels; an extra, since its licence is not free."""
     import elkai
 
     found = elkai.DistanceMatrix(whole_distances(cities).tolist()).solve_tsp(runs=runs)

@@ -1,4 +1,4 @@
-"""When to use this: each problem beside what a user would pick instead, for the same CPU time."""
+"""When to use this: each problem compared with the usual alternative, for the same CPU time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Timed = tuple[Any, float]
 
 
 def timed(work: Callable[[], Any]) -> Timed:
-    """What the work gives, and the CPU seconds it took."""
+    """The result of some work, and the CPU seconds it took."""
     start = time.process_time()
     found = work()
     return found, time.process_time() - start
 
 
 def hulls(rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Both are exact: only the time differs."""
+    """Hulls by both methods, which are exact: only the time differs."""
     records = []
     for size in (1_000, 100_000):
         points = rng.random((size, 2))
@@ -42,7 +42,7 @@ def hulls(rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def clusters(rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Cost over the best of both; Lloyd starts again until it has had as much time."""
+    """Cost relative to the better of the two; Lloyd restarts until it has had as much time."""
     records = []
     for size, k in ((2_000, 10), (2_000, 100), (20_000, 200)):
         points = rng.random((k, 2))[rng.integers(k, size=size)] + 0.02 * rng.normal(size=(size, 2))
@@ -60,7 +60,7 @@ def clusters(rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def packs() -> list[dict[str, Any]]:
-    """Share of knapsacks solved to the optimum, which ours proves."""
+    """The share of knapsacks solved to the optimum, which ours proves."""
     records = []
     for size in (50, 200):
         found = fresh(size, 100, 0)
@@ -86,7 +86,7 @@ def optima(values: Any, weights: Any, capacities: Any) -> list[float]:
 def tours(
     rng: np.random.Generator, sizes: tuple[int, ...] = (200, 1_000, 5_000)
 ) -> list[dict[str, Any]]:
-    """Length over the shorter of both; fast-tsp has the CPU time that ours took."""
+    """Length relative to the shorter; fast-tsp's wall-clock limit is the CPU time of ours."""
     records = []
     for size in sizes:
         cities = rng.random((size, 2))
