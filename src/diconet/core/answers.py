@@ -34,7 +34,7 @@ class Sequences:
 
     @classmethod
     def each(cls, sets: SetBatch, solve: Callable[[np.ndarray], np.ndarray]) -> Sequences:
-        """What a solver of single sets, each an array of its items in float64, answers to all."""
+        """The answers of `solve`, called on the items of each set as a float64 array."""
         found = [solve(to_host(items.double())) for items in sets.unpack()]
         return cls.of([from_host(places.astype(np.int64), sets.sizes) for places in found])
 

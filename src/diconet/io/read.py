@@ -285,8 +285,8 @@ def _of_features(name: str, content: Mapping[str, Any]) -> Table:
                 rows.append({**about, "lon": lon, "lat": lat})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
-                f"every feature must be a Point or MultiPoint with coordinates; {name} has none"
-                f" in number {number}: {error}."
+                f"every feature must be a Point or MultiPoint with coordinates; number {number} of"
+                f" {name} is not: {error}."
             ) from None
     if not rows:
         raise ValueError(f"FILE must hold at least one feature; {name} has none.")

@@ -88,7 +88,7 @@ class _Pairs:
         return scores
 
     def _edges(self, row: Int[Tensor, "*pairs"], to: Int[Tensor, "*pairs"]) -> Tensor:
-        """The features of each pair's edge, followed by a one; zeros if there is no edge."""
+        """A one and the features of each pair's edge; zeros if there is no edge."""
         assert self._sets.relations is not None
         features = self._sets.relations.features
         known = torch.cat([features.new_ones(len(features), 1), features], 1)

@@ -34,7 +34,7 @@ ManyPoints = Sequence[HasArray] | Sequence[Sequence[Sequence[float]]]
 
 
 class Asked(TypedDict, total=False):
-    """The options that all public functions have."""
+    """The options shared by all public functions."""
 
     model: str | Path | DiCoNet | None
     seed: int | None

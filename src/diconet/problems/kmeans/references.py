@@ -42,7 +42,7 @@ def best_start(
 
 
 _STARTS, _ROUNDS = 10, 20
-"""Of two-means."""
+"""k-means++ starts and maximum rounds of two-means."""
 
 
 def bisecting(sets: SetBatch) -> Int[Tensor, "items"]:

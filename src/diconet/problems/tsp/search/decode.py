@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from diconet.problems.tsp.search.metric import Metric
 
-_FEW = 300  # up to this many ends, every pair of them is looked at
+_FEW = 300  # up to this many ends, every pair of them is examined
 
 
 def greedy_tour(metric: Metric, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
