@@ -30,8 +30,7 @@ def cut_across(sets: SetBatch, angle: Float[Tensor, "sets"], first: Int[Tensor, 
 
 
 class Aligned(Part):
-    """Applies another split to planar sets in a frame: centred, rotated to lie along x, of spread
-    1.
+    """Applies another split to planar sets that are centred, turned along x and of spread 1.
 
     What the wrapped split learns for one node then holds for all: cuts rotate, scale and move with
     the set they cut.

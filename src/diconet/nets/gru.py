@@ -20,8 +20,7 @@ from diconet.nets.pointer_kernels import gru_step, gru_step_back
 
 
 class Tape:
-    """The steps of a GRU over sequences of different lengths, stored (`learns`) for the backward
-    pass.
+    """The steps of a GRU over ragged sequences, stored (`learns`) for the backward pass.
 
     `states` holds the start states, if any, and then the rows of step after step; `previous` is
     the row that each one continued from. There are at most `rows` of them, `many` in one step.
@@ -115,8 +114,7 @@ def arrays(*tensors: Tensor) -> tuple[Any, ...]:
 def encode(
     gru: nn.GRU, items: Float[Tensor, "items features"], sizes: Int[Tensor, "sequences"]
 ) -> tuple[Float[Tensor, "items width"], Float[Tensor, "sequences width"], Int[Tensor, "items"]]:
-    """Reads packed sequences: all states, the last of each sequence, and the row of each item's
-    state.
+    """Reads packed sequences: all states, the last of each, and the row of each item's state.
 
     The states are in reading order: step after step, the longest sequence first.
     """

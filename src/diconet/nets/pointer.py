@@ -21,8 +21,7 @@ from diconet.nets.routes import hard_matrices, padded, routes_of_items
 
 @dataclass(frozen=True, eq=False)
 class Pointed:
-    """Answers of a level: ordered items; with a target also routes and, at the root, its
-    likelihood.
+    """Answers of a level: ordered items; with a target also routes, at the root its likelihood.
 
     `routes[r, j]` is the probability that row r of the answers is item j of its root's target.
     """

@@ -115,10 +115,10 @@ def _leading_axis(y, axes, a, new):
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **_INNER)
 @typing.no_type_check
 def _sweep(y, way, key, order, spare, cost, lines):
-    """Sorts centred points along a direction; returns the costs of both sides of each cut, and
-    uncut.
+    """Sorts centred points along a direction; computes the costs of both sides of each cut.
 
-    `way` is then turned to the line between the means of the two sides of the cheapest cut.
+    `way` is then turned to the line between the means of the two sides of the cheapest cut. Returns
+    the cost without a cut.
     """
     n, d = y.shape
     total = 0.0

@@ -286,10 +286,10 @@ class Problem:
         return ", ".join(lines.values())
 
     def ablate(self, **how: Any) -> list[Record]:
-        """What dividing and learning contribute, by the problem's own module `ablate`, if it has
-        one.
+        """What dividing and learning contribute.
 
-        Otherwise no, random, median and learned division of the default network on fresh inputs.
+        Uses the problem's own module `ablate`, if it has one; otherwise compares no, random, median
+        and learned division of the default network on fresh inputs.
         """
         own = self.module("ablate", "ablate")
         return list(own.ablate(**how)) if own else self._general.ablate_task(self, **how)
