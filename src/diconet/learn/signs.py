@@ -176,7 +176,7 @@ _UNREADABLE = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors to ignore: a custom loss may train a network without trees, or a task with another kind
 of reward, and these checks must not stop it."""
 
-_LOOKS = 20
+_CHECKS = 20
 """The number of checks in a run, few enough to cost next to nothing."""
 
 
@@ -206,7 +206,7 @@ class Watch:
             batch, begun = self._first
         elif not is_last and batch.share < self._next:
             return
-        self._next = batch.share + 1 / _LOOKS
+        self._next = batch.share + 1 / _CHECKS
         signs = self._read(batch)
         if signs is not None:
             self.numbers, self.complaints = signs.numbers(), list(complaints(signs, begun))

@@ -103,8 +103,8 @@ class PointerDecoder(nn.Module):
         return Pointing(chosen, (chosen != ENDED).sum(1), prob, log_end)
 
 
-class _Looks:
-    """The attention steps of all nodes, step after step: node, step, query and probabilities.
+class _Trace:
+    """A trace of all attention steps of all nodes: node, step, query and probabilities.
 
     `on` marks those that point at an item and continue with the next step.
     """
@@ -119,7 +119,7 @@ class _Looks:
         self.free = torch.ones_like(items.key_row, dtype=torch.bool)
         self.end = 0
 
-    def look(
+    def attend(
         self,
         known: tuple[Any, ...],
         node: Int[Tensor, "now"],
@@ -178,7 +178,7 @@ class _Decode(torch.autograd.Function):
         rows = int(longest[node].sum()) + (0 if forced is None else len(node))
         learns = any(ctx.needs_input_grad)
         ctx.tape = tape = Tape(tuple(weights), start[node], rows, len(node), learns)
-        ctx.looks = looks = _Looks(items, rows, start.shape[1], start)
+        ctx.trace = trace = _Trace(items, rows, start.shape[1], start)
         log_end = start.new_zeros(len(start))
         answers = node.new_full((len(start), 1 + max([0, *longest.tolist()])), ENDED)
         t, previous = 0, torch.arange(len(node), device="cpu")
@@ -186,15 +186,15 @@ class _Decode(torch.autograd.Function):
         while len(node):
             states = tape.step(inputs, previous)
             now = tape.states[int(states[0]) : tape.end]
-            here, best = looks.look(ctx.known, node, t, now, w_query)
-            log_end[node] = end = looks.log_end[here]
+            here, best = trace.attend(ctx.known, node, t, now, w_query)
+            log_end[node] = end = trace.log_end[here]
             if forced is None:
-                on = index_of(_goes_on(looks.prob[here], end, best, patience, is_first=t == 0))
+                on = index_of(_goes_on(trace.prob[here], end, best, patience, is_first=t == 0))
                 item, inputs = best[on], items.points[node[on], best[on]]
             else:
                 on = index_of(forced.sizes[node] > t)
                 item, inputs = forced.items[node[on], t], forced.points[node[on], t]
-            node, previous = looks.take(here, on, item), states[on]
+            node, previous = trace.take(here, on, item), states[on]
             answers[node, t] = item
             t += 1
             if forced is None:  # once all items are taken, the end is certain
@@ -202,7 +202,7 @@ class _Decode(torch.autograd.Function):
                 some = index_of(items.sizes[node] > t)
                 node, previous, inputs = node[some], previous[some], inputs[some]
         answers = answers[:, : max([0, *(answers != ENDED).sum(1).tolist()])]
-        prob = looks.matrices(len(start), answers.shape[1] if matrices else 0)
+        prob = trace.matrices(len(start), answers.shape[1] if matrices else 0)
         ctx.save_for_backward(*tensors)
         ctx.mark_non_differentiable(answers)
         return answers, prob, log_end
@@ -210,17 +210,17 @@ class _Decode(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         _, d_rows, d_log_end = grads
-        looks, tape = ctx.looks, ctx.tape
+        trace, tape = ctx.trace, ctx.tape
         keys, start, w_in, *_, w_query, score, end_key = ctx.saved_tensors
         d_keys, d_start, d_score, d_end = map(torch.zeros_like, (keys, start, score, end_key))
         # without a gradient of the end, the last step of a node does not matter
-        live = index_of(looks.on) if d_log_end is None else torch.arange(looks.end, device="cpu")
-        d_queries = _look_back(looks, live, d_rows, d_log_end, ctx.known, (d_keys, d_score, d_end))
+        live = index_of(trace.on) if d_log_end is None else torch.arange(trace.end, device="cpu")
+        d_queries = _backward(trace, live, d_rows, d_log_end, ctx.known, (d_keys, d_score, d_end))
         rows = live + tape.first
         d_query = d_queries.t() @ tape.states[rows]
         grad = start.new_zeros(tape.end, start.shape[1])
         grad.index_copy_(0, rows, d_queries @ w_query)
-        per_step = torch.bincount(looks.step[live]).tolist()
+        per_step = torch.bincount(trace.step[live]).tolist()
         *d_weights, d_first = tape.back(grad, list(rows.split(per_step)))
         d_start[ctx.node] = grad[: tape.first]
         inputs = d_keys, d_start, *d_weights, d_first @ w_in, d_query, d_score, d_end
@@ -232,8 +232,8 @@ def _on_host(given: T) -> T:
     return type(given)(*(move(getattr(given, one.name), "cpu") for one in fields(given)))
 
 
-def _look_back(
-    looks: _Looks,
+def _backward(
+    trace: _Trace,
     live: Int[Tensor, "live"],
     d_rows: Float[Tensor, "nodes steps items"] | None,
     d_log_end: Float[Tensor, "nodes"] | None,
@@ -241,19 +241,19 @@ def _look_back(
     summed: tuple[Tensor, ...],
 ) -> Float[Tensor, "live width"]:
     """The gradient of the queries of live steps; those of keys, score and end are accumulated."""
-    on = index_of(looks.on)
-    d_prob, d_last = torch.zeros_like(looks.prob), torch.zeros_like(looks.log_end)
+    on = index_of(trace.on)
+    d_prob, d_last = torch.zeros_like(trace.prob), torch.zeros_like(trace.log_end)
     if d_rows is not None:
-        d_prob[on] = d_rows[looks.node[on], looks.step[on]]
+        d_prob[on] = d_rows[trace.node[on], trace.step[on]]
     if d_log_end is not None:
-        last = index_of(~looks.on[: looks.end])
-        d_last[last] = d_log_end[looks.node[last]]
-    d_queries = torch.empty_like(looks.queries)
+        last = index_of(~trace.on[: trace.end])
+        d_last[last] = d_log_end[trace.node[last]]
+    d_queries = torch.empty_like(trace.queries)
     keys, score, end_key = known
     d_keys, d_score, d_end = arrays(*summed)
-    by_node = live[torch.argsort(looks.node[live], stable=True)]
-    item = arrays(looks.items.key_row, looks.items.sizes, by_node, looks.node, looks.queries)
-    seen = arrays(looks.prob, looks.log_end, d_prob, d_last)
+    by_node = live[torch.argsort(trace.node[live], stable=True)]
+    item = arrays(trace.items.key_row, trace.items.sizes, by_node, trace.node, trace.queries)
+    seen = arrays(trace.prob, trace.log_end, d_prob, d_last)
     point_backward(keys, *item, score, end_key, *seen, d_keys, d_queries.numpy(), d_score, d_end)
     return d_queries if len(live) == len(d_queries) else d_queries[live]
 

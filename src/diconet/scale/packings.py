@@ -33,7 +33,7 @@ CORE = 4_096
 
 _DIGIT = 16
 _UNIT = 1_126  # doubles are whole multiples of 2 to the power of minus this
-_HAIR = 2.0**-50
+_MARGIN = 2.0**-50
 _SUM_BITS = 52
 
 
@@ -354,8 +354,8 @@ def _solved(
     taken = items[core.items["taken"]]
     unused = left - Fraction(exact_sum(taken[:, 1]), 1 << _UNIT)
     most = Fraction(core.value + exact_sum(taken[:, 0]), 1 << _UNIT) + Fraction(rate) * unused
-    hair = Fraction(_HAIR) * (Fraction(core.doubt, 1 << _UNIT) + Fraction(core.largest))
-    flipped = most - Fraction(core.outside) + hair
+    margin = Fraction(_MARGIN) * (Fraction(core.doubt, 1 << _UNIT) + Fraction(core.largest))
+    flipped = most - Fraction(core.outside) + margin
     return picked, _rounded_up(
         max(within, Fraction(math.floor(flipped)) if core.whole else flipped)
     )

@@ -55,7 +55,7 @@ _NEAR = 7
 _STRIP = 4  # cities within this many neighbours of a seam are searched again
 _PART, _FEWEST = 3_000, 8  # cities searched at once, and the fewest worth searching
 _WALK = 20
-_HAIR = 1e-12
+_MARGIN = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -269,7 +269,7 @@ def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
     pos = np.empty(len(path), dtype=np.int32)
     pos[path] = np.arange(len(path))
     strand, local = np.zeros(len(path), np.int32), np.full(len(path), -1, np.int32)
-    metric, tiny = Metric.of(xy), _HAIR * float(np.ptp(xy, axis=0).max())
+    metric, tiny = Metric.of(xy), _MARGIN * float(np.ptp(xy, axis=0).max())
     for number in range(len(parts)):
         mine = members[group == number]
         lucky = np.uint64((seed * 1009 + number) | 1)

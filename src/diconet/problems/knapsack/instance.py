@@ -20,7 +20,7 @@ from diconet.problems.inputs import as_array
 ITEM_BITS, SUM_BITS = 53, 61
 """Bits up to which whole numbers are exact in float64, and up to which sums are safe in int64."""
 
-_HAIR = 1e-12
+_MARGIN = 1e-12
 """The largest relative rounding error of a bound."""
 
 
@@ -129,7 +129,7 @@ class Instance:
         if rounded.exact and int(rounded.values[chosen].sum()) >= limit:
             return value
         most = float((limit << rounded.value_bits) * self.value_unit)
-        return max((most + self.total(self.free)) * (1 + _HAIR), value)
+        return max((most + self.total(self.free)) * (1 + _MARGIN), value)
 
 
 def _exact(given: Any) -> list[Any]:
@@ -171,7 +171,7 @@ def without(numbers: list[int], bits: int, *, up: bool) -> np.ndarray:
 def _check_sum(values: np.ndarray) -> None:
     """Rejects values whose sum, or a bound on it, might exceed float64."""
     with np.errstate(over="ignore"):
-        most = values.sum() * (1 + 2 * _HAIR)
+        most = values.sum() * (1 + 2 * _MARGIN)
     if not np.isfinite(most):
         largest = np.finfo(np.float64).max
         raise ValueError(f"values must add up to less than {largest:.3g}; got a larger sum.")

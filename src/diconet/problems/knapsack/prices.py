@@ -17,7 +17,7 @@ import numpy as np
 _COARSE = tuple(2.0**-power for power in (10, 8, 6, 4, 2, 0, -4, -8))
 """Initial prices, in units of the largest value."""
 
-_HAIR, _RELATIVE_HAIR, _LOSS_HAIR = 1e-6, 2.0**-50, 2.0**-40
+_MARGIN, _RELATIVE_MARGIN, _LOSS_MARGIN = 1e-6, 2.0**-50, 2.0**-40
 """Above the rounding error of a float64 bound: absolute, and relative to the bound;
 and, relative to the bound, above that of the sum of many losses."""
 
@@ -60,9 +60,9 @@ def fraction_at(values: np.ndarray, weights: np.ndarray, room: int, price: int) 
     return Fraction(price, worth, rate, taken, count, np.abs(paid - rate * weights))
 
 
-def hair(bound: float) -> float:
+def margin(bound: float) -> float:
     """A margin that makes a float64 bound valid despite rounding."""
-    return _HAIR + _RELATIVE_HAIR * abs(bound)
+    return _MARGIN + _RELATIVE_MARGIN * abs(bound)
 
 
 @dataclass(eq=False)
@@ -104,10 +104,10 @@ class Prices:
         most = int(np.searchsorted(self._lightest_weights, self.room, side="right"))
         for price, one in self.found.items():
             if price > 0:
-                least = (self.best - one.worth - hair(one.worth)) / price
+                least = (self.best - one.worth - margin(one.worth)) / price
                 fewest = max(fewest, int(np.floor(least)) + 1)
             elif price < 0:
-                largest = (one.worth - self.best + hair(one.worth)) / -price
+                largest = (one.worth - self.best + margin(one.worth)) / -price
                 most = min(most, int(np.ceil(largest)) - 1)
         return fewest, most
 
@@ -119,18 +119,18 @@ class Prices:
     def budget_at(self, price: int) -> float:
         """The most that a choice better than the best known may lose at a price."""
         bound = self.bound_at(price)
-        return bound - self.best - 1 + _HAIR + _LOSS_HAIR * abs(bound)
+        return bound - self.best - 1 + _MARGIN + _LOSS_MARGIN * abs(bound)
 
     def lower(self, price: int, budget: float) -> None:
         """Lowers the bound: any better choice loses more than `budget` at this price."""
         bound = self.bound_at(price)
-        reached = bound - budget + 2 * (_HAIR + _LOSS_HAIR * abs(bound))
+        reached = bound - budget + 2 * (_MARGIN + _LOSS_MARGIN * abs(bound))
         self.bound = max(self.best, min(self.bound, int(np.floor(reached))))
 
     def tighten(self) -> None:
         """Lowers the bound to the best that the prices found give."""
         lowest = min(self.bound_at(price) for price in self.found)
-        self.bound = max(self.best, min(self.bound, int(np.floor(lowest + hair(lowest)))))
+        self.bound = max(self.best, min(self.bound, int(np.floor(lowest + margin(lowest)))))
 
     def search(self) -> None:
         """Searches for better prices: some of every size, then near the right number of items."""

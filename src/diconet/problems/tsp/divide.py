@@ -38,7 +38,7 @@ _BATCH = 2.0  # kicks per city in a round
 _FIRST = 0.5  # the same in the first round, which shows how many kicks there is time for
 _SEAM = 5  # a city lies at a cut if one of this many near neighbours is across it
 _WIDTH = 5  # edges from a cut to the border of the strip that is searched along it
-_HAIR = 1e-12
+_MARGIN = 1e-12
 _FEW = 500  # up to this many cities there are several starts
 _STARTS = 4
 _KICKS_PER_START = 25.0  # per city, under a time limit
@@ -79,7 +79,7 @@ def searched(
     tour = np.array(tour, dtype=np.int32)
     if len(tour) < 5:
         return tour
-    tiny = _HAIR * max(metric.length(tour) / metric.unit, 1e-290)
+    tiny = _MARGIN * max(metric.length(tour) / metric.unit, 1e-290)
     flat = _Flat(metric, near, seed, tiny)
     if len(tour) <= _FEW and (budget.kicks > 0 or budget.deadline is not None):
         return flat.best_of_starts(tour, budget)

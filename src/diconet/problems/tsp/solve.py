@@ -47,7 +47,7 @@ _MOST_KICKS = 100.0
 _MANY_CITIES_KICKS = 20.0
 _SECONDS_PER_CITY = 8e-5  # for the default network, on one core
 _SECONDS_TO_START = 3e-5  # per city, before the first kick, without the network
-_HAIR = 1e-9
+_MARGIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +84,7 @@ class Tour(Solution):
         text = f"{len(self.tour)} cities"
         if self.gap is None:
             return f"{text}, {self.note() or 'optimum not known'}"
-        if self.optimum is None and self.gap < _HAIR:
+        if self.optimum is None and self.gap < _MARGIN:
             return f"{text}, proven optimal"
         most = "" if self.optimum else "at most "
         return f"{text}, {most}{100 * self.gap:.2f}% above the optimum"

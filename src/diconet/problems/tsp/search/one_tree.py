@@ -20,16 +20,16 @@ LARGEST = 2_000
 
 _ROUNDS = 3_000  # needed for clustered cities
 _STEPS = 5e7
-_HAIR = 1e-11  # above the accumulated rounding error
+_MARGIN = 1e-11  # above the accumulated rounding error
 
 
 def held_karp_bound(metric: Metric) -> float:
     """A lower bound on the length of any round trip."""
     num = len(metric)
     if num < 3:
-        return metric.length(np.arange(num)) * (1 - _HAIR)
+        return metric.length(np.arange(num)) * (1 - _MARGIN)
     rounds = int(min(max(_STEPS / num**2, 20), _ROUNDS))
-    bound = float(_ascend(metric.xy, metric.code, rounds)) * (1 - _HAIR)
+    bound = float(_ascend(metric.xy, metric.code, rounds)) * (1 - _MARGIN)
     return float(math.ceil(bound)) if metric.is_whole else metric.unit * bound
 
 
