@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from diconet.core.host import from_host, numbers, on_device, to_host
+from diconet.core.host import Movable, from_host, numbers, to_host
 from diconet.core.segments import inverse, offsets_of, owner_of, ragged_arange, segment_argmax
 from diconet.core.sets import SetBatch
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
+class Sequences(Movable):
     """An ordered choice of items for every set, as positions within the set."""
 
     places: Int[Tensor, "chosen"]
@@ -71,10 +71,6 @@ class Sequences:
         rows = ragged_arange(offsets_of(self.sizes)[:-1][which], sizes)
         return Sequences(self.places[rows], sizes)
 
-    def to(self, device: torch.device | str) -> Sequences:
-        """The sequences on another device."""
-        return on_device(self, device)
-
     def unpack(self) -> list[Int[Tensor, "_"]]:
         """One tensor of positions per set."""
         return list(self.places.split(numbers(self.sizes)))
@@ -96,7 +92,7 @@ def rotation(
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class Values(Movable):
     """A number or label for every set or, with `sizes`, for every item of every set."""
 
     values: Float[Tensor, "rows"] | Int[Tensor, "rows"]
@@ -117,7 +113,3 @@ class Values:
         sizes = self.sizes[which]
         rows = ragged_arange(offsets_of(self.sizes)[:-1][which], sizes)
         return Values(self.values[rows], sizes)
-
-    def to(self, device: torch.device | str) -> Values:
-        """The values on another device."""
-        return on_device(self, device)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Held = TypeVar("Held", bound=Any)
+Moved = TypeVar("Moved", bound="Movable")
 
 
 def as_device(device: str | torch.device) -> torch.device:
@@ -59,11 +59,16 @@ def host_copy(nested: Any) -> Any:
     return nested
 
 
-def on_device(thing: Held, device: torch.device | str) -> Held:
-    """A dataclass with its tensors, and any other members that can move, on another device."""
-    parts = {one.name: getattr(thing, one.name) for one in fields(thing)}
-    there = {name: part.to(device) for name, part in parts.items() if hasattr(part, "to")}
-    return replace(thing, **there)
+class Movable:
+    """A dataclass that can move to another device."""
+
+    def to(self: Moved, device: torch.device | str) -> Moved:
+        """The same with its tensors, and any other members that can move, on another device."""
+        thing: Any = self
+        parts = {one.name: getattr(thing, one.name) for one in fields(thing)}
+        there = {name: part.to(device) for name, part in parts.items() if hasattr(part, "to")}
+        moved: Moved = replace(thing, **there)
+        return moved
 
 
 class _Move(torch.autograd.Function):

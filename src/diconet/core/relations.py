@@ -15,12 +15,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from diconet.core.host import on_device
+from diconet.core.host import Movable
 from diconet.core.segments import offsets_of, owner_of, ragged_arange
 
 
 @dataclass(frozen=True, eq=False)
-class Relations:
+class Relations(Movable):
     """Edges from `source` to `target` (positions within a set), `sizes` of them per set.
 
     `symmetric` says that every edge is also stored reversed, with the same features.
@@ -147,10 +147,6 @@ class Relations:
             for name in ("source", "target", "features", "sizes")
         )
         return cls(source, target, features, sizes, all(part.symmetric for part in parts))
-
-    def to(self, device: torch.device | str) -> Relations:
-        """The edges on another device."""
-        return on_device(self, device)
 
     def check(self, sizes: Int[Tensor, "sets"]) -> None:
         """Raises a `ValueError` unless these are edges of sets of these sizes."""

@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diconet.core.host import count, numbers, on_device
+from diconet.core.host import Movable, count, numbers
 from diconet.core.relations import Relations
 from diconet.core.segments import offsets_of, owner_of, ragged_arange, segment_max, segment_sum
 
 
 @dataclass(frozen=True, eq=False)
-class SetBatch:
+class SetBatch(Movable):
     """Sets (or sequences: the order of the items is kept) of different sizes, end to end.
 
     `context` holds features of a whole set, such as the capacity of a knapsack. `index` is the row
@@ -179,10 +179,6 @@ class SetBatch:
     def with_items(self, items: Float[Tensor, "items features"]) -> SetBatch:
         """The same sets with other features."""
         return replace(self, items=items)
-
-    def to(self, device: torch.device | str) -> SetBatch:
-        """The batch on another device."""
-        return on_device(self, device)
 
 
 def standardise(

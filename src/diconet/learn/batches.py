@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from diconet.core.host import on_device
+from diconet.core.host import Movable
 from diconet.core.noise import seeds_from, step_generator
 from diconet.core.sets import SetBatch
 from diconet.core.task import Oracle, Task
@@ -24,7 +24,7 @@ _AHEAD = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(Movable):
     """The inputs of one step: sets, the oracle's answers, and the seeds of their trees.
 
     `share` is the share of the run already done, from 0 to 1.
@@ -35,10 +35,6 @@ class Batch:
     seeds: Tensor
     step: int = 0
     share: float = 0.0
-
-    def to(self, device: torch.device) -> Batch:
-        """The batch on another device; a target without a `to` stays where it is."""
-        return on_device(self, device)
 
 
 def batch_at(
