@@ -16,7 +16,7 @@ from diconet.core.weights import save
 from diconet.problems.catalog import built_in, find_problem
 from tests.tiny import NETWORKS
 
-TASKS = [name for name, problem in built_in().items() if problem.has_table]
+TASKS = [name for name, problem in built_in().items() if problem.table]
 
 
 class Recipe(SimpleNamespace):

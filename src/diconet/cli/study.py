@@ -68,7 +68,7 @@ def _add_train(commands: Any, known: Sequence[Problem]) -> None:
 
 def _with_table(text: str) -> list[Problem]:
     """Reads the name of a table, usually that of its problem, or "all"."""
-    there = {one.table or one.name: one for one in problems() if one.has_table}
+    there = {one.table: one for one in problems() if one.table is not None}
     if text == "all":
         return list(there.values())
     if text not in there:

@@ -120,11 +120,8 @@ class Problem:
     own_outputs: tuple[str, ...] = ()
     """The suffixes of files, besides tables, that answers can be written to."""
 
-    has_table = False
-    """Whether `diconet reproduce` has a table for it."""
-
     table: str | None = None
-    """The name of that table, if not the problem's."""
+    """The name of the table that `diconet reproduce` prints, if there is one."""
 
     def __init__(
         self, name: str, task: Any = None, *, summary: str = "", package: str | None = None

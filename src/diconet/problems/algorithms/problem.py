@@ -96,7 +96,6 @@ class Planar(AlgorithmProblem):
 class Sorting(AlgorithmProblem):
     """Sorting, which also prints the table of all five."""
 
-    has_table = True
     table = "algorithms"
 
 

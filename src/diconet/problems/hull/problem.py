@@ -23,7 +23,7 @@ class HullProblem(Problem):
     options = ()
     roles = PLANE
     sizes = (25, 50, 100, 200)
-    has_table = True
+    table = "hull"
     page = Page(
         value="area",
         fields=(PageField("repair", "repair unproven answers", 0, 0, 1, whole=True),),

@@ -30,7 +30,7 @@ class KMeansProblem(Problem):
         Option("cifar", "folder of CIFAR-10", existing, commands=("reproduce",)),
     )
     sizes = (80, 160, 320)
-    has_table = True
+    table = "kmeans"
     page = Page(
         value="cost",
         fields=(

@@ -30,7 +30,7 @@ class KnapsackProblem(Problem):
     options = (Option("capacity", "the capacity, if FILE does not hold it", number),)
     sizes = (50, 100, 200)
     num_sets = 1_000
-    has_table = True
+    table = "knapsack"
     page = Page(
         "items",
         "value",

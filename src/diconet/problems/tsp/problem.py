@@ -50,7 +50,7 @@ class TspProblem(Problem):
     sizes = (10, 20, 40, 80)
     num_sets = 200
     own_outputs = (".tour",)
-    has_table = True
+    table = "tsp"
     page = Page(
         "cities",
         "length",
