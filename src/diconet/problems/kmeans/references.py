@@ -25,6 +25,9 @@ from diconet.core.tree import Cut, Growth, grow
 from diconet.nets.sweep import SweepSplit
 from diconet.nets.sweep_candidates import Candidates
 
+_STARTS, _ROUNDS = 10, 20
+"""k-means++ starts and maximum rounds of two-means."""
+
 
 def lloyd(sets: SetBatch, *, restarts: int = 10) -> Int[Tensor, "items"]:
     """The best of `restarts` k-means++ starts of scikit-learn's Lloyd."""
@@ -41,10 +44,6 @@ def best_start(
     return np.asarray(found.labels_, dtype=np.int64)
 
 
-_STARTS, _ROUNDS = 10, 20
-"""k-means++ starts and maximum rounds of two-means."""
-
-
 def bisecting(sets: SetBatch) -> Int[Tensor, "items"]:
     """scikit-learn's BisectingKMeans: repeated two-means on the costliest cluster."""
 
@@ -58,7 +57,7 @@ def recursive_lloyd(sets: SetBatch) -> Int[Tensor, "items"]:
     """Two-means at each of log2 k levels (the paper's "Rec. Lloyd"); all sets have the same k."""
     depth = round(math.log2(float(sets.context[0, 0])))
     seeds = mix(torch.arange(len(sets), device=sets.items.device), 0)
-    return renumbered(sets, grow(two_means, sets, Growth(depth=depth), seeds).leaves)
+    return grow(two_means, sets, Growth(depth=depth), seeds).leaves
 
 
 def two_means(sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
@@ -85,14 +84,6 @@ def two_means(sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
     best = copies.sum(cost).reshape(-1, _STARTS).argmin(1)
     kept = copies.take(torch.arange(len(sets), device=best.device) * _STARTS + best)
     return Cut(side[kept.index], torch.zeros(len(sets), device=x.device))
-
-
-def renumbered(sets: SetBatch, labels: Int[Tensor, "items"]) -> Int[Tensor, "items"]:
-    """Labels without gaps, so that no cluster of a set is empty."""
-    width = int(labels.max()) + 1
-    used, dense = torch.unique(sets.owner * width + labels, return_inverse=True)
-    first = torch.searchsorted(used, torch.arange(len(sets), device=used.device) * width)
-    return dense - first[sets.owner]
 
 
 def _each(sets: SetBatch, fit: Callable[[np.ndarray, int], np.ndarray]) -> Int[Tensor, "items"]:

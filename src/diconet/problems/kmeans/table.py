@@ -94,7 +94,8 @@ def labels_by(model: DiCoNet) -> Labels:
     @torch.inference_mode()
     def label(sets: SetBatch) -> Tensor:
         if isinstance(model.split, SoftmaxLabels):
-            return references.renumbered(sets, model.split(sets)[0])
+            labels: Tensor = model.split(sets)[0]
+            return labels
         return tree_by(model, sets).leaves
 
     return label
