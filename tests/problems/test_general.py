@@ -225,6 +225,11 @@ def test_the_reward_stands_beside_other_divisions() -> None:
     assert (found["reward"], found["median division"]) == (report["learned"], report["median"])
 
 
+def test_ablate_without_a_search_takes_no_seconds() -> None:
+    with pytest.raises(ValueError, match="seconds must be left out"):
+        Problem("points", Points()).ablate(seconds=1.0)
+
+
 def test_with_an_oracle_its_answers_are_measured() -> None:
     torch.manual_seed(0)
     task = WithOracle("subset")
