@@ -39,8 +39,9 @@ class PointerSettings:
 
     All rows train alike, and on as many examples: `alone_steps` of the pointer network without any
     division, which the paper starts every row from; then the row's own steps; and `hard_steps` in
-    which levels below the root count as made choices. `init` names a run or weights to take the
-    pointer network from instead of training it first. `split_gain` is how large the weights of the
+    which levels below the root count as made choices. `joint_lr` is the merge's rate after it was
+    trained alone, relative to `merge_lr`: at the full rate it would forget what it has learned.
+    `init` names a run or weights to take the pointer network from instead of training it first. `split_gain` is how large the weights of the
     split are drawn; see `SetSplit`.
     """
 
@@ -50,6 +51,7 @@ class PointerSettings:
     split_gain: float | None = None
     halve_to: float = 12.5
     alone_steps: int = 10_000
+    joint_lr: float = 1.0
     hard_steps: int = 5_000
     init: str | None = None
 
@@ -84,6 +86,7 @@ def train_row(
         config = replace(config, regulariser=0.0)
     model = build_row(row, settings, config.seed)
     _put_merge(model, _pointer_alone(settings, config, run / "alone", quiet, device), settings)
+    config = replace(config, merge_lr=settings.joint_lr * config.merge_lr)
     _train(model, config, run / "soft", quiet, device)
     rate = max(config.rate(config.steps), config.final_rate)
     last = replace(
