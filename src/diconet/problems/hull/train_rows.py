@@ -39,10 +39,10 @@ class PointerSettings:
 
     All rows train alike, and on as many examples: `alone_steps` of the pointer network without any
     division, which the paper starts every row from; then the row's own steps; and `hard_steps` in
-    which levels below the root count as made choices. `joint_lr` is the merge's rate after it was
-    trained alone, relative to `merge_lr`: at the full rate it would forget what it has learned.
-    `init` names a run or weights to take the pointer network from instead of training it first. `split_gain` is how large the weights of the
-    split are drawn; see `SetSplit`.
+    which levels below the root count as made choices. `joint_lr` is the merge's learning rate after
+    it was trained alone, relative to `merge_lr`: at the full rate it forgets what it has learned.
+    `init` names a run or weights to take the pointer network from instead of training it first.
+    `split_gain` is how large the weights of the split are drawn; see `SetSplit`.
     """
 
     width: int = 512
@@ -57,6 +57,8 @@ class PointerSettings:
 
     def __post_init__(self) -> None:
         check_least(self, 1, "width", "split_width", "split_layers", "alone_steps", "hard_steps")
+        if not self.joint_lr > 0:
+            raise ValueError(f"joint_lr must be above 0; got {self.joint_lr}.")
 
 
 def build_row(row: PaperRow, settings: PointerSettings, seed: int) -> DiCoNet:
