@@ -22,13 +22,14 @@ class SimilarityLayer(nn.Module):
 
     The similarity of two items is the mean of softmax(x B x^T) seen from either of them, with B
     learned, so it is symmetric. Half of the outputs pass a ReLU, half stay linear; all are
-    normalised over the set.
+    normalised, item by item: over the set, what the items of a set have in common would be lost.
     """
 
     def __init__(self, num_inputs: int, width: int) -> None:
         super().__init__()
         self.key = nn.Linear(num_inputs, num_inputs, bias=False)
         self.mix = nn.Linear(3 * num_inputs, width)
+        self.norm = nn.LayerNorm(width)
         self.num_linear = width - width // 2
 
     def similarity(
@@ -45,9 +46,8 @@ class SimilarityLayer(nn.Module):
         mean = _mean(x, there).expand_as(x)
         out = self.mix(torch.cat([x, mean, self.similarity(x, there) @ x], 2))
         linear, bent = out[..., : self.num_linear], out[..., self.num_linear :].relu()
-        out = torch.cat([linear, bent], 2)
-        centred = (out - _mean(out, there)) * there[..., None]
-        return centred * torch.rsqrt(_mean(centred.square(), there) + 1e-5)
+        normal: Tensor = self.norm(torch.cat([linear, bent], 2))
+        return normal * there[..., None]
 
 
 class SimilarityNet(Part):

@@ -53,8 +53,7 @@ def expected_reward(split: FillSplit, items: Tensor, capacity: float, to_go: int
     inputs = fill_inputs(sets, torch.tensor([budget], dtype=torch.float64))
     scores = split.network(sets, inputs)
     total = torch.zeros(())
-    light = [i for i in range(len(items)) if not split.bar or items[i, WEIGHT] <= budget]
-    for order in permutations(light):
+    for order in permutations(range(len(items))):
         ranked = scores[list(order)]
         chance = sum(
             (ranked[i] - ranked[i:].logsumexp(0) for i in range(len(order))), torch.zeros(())
@@ -77,9 +76,9 @@ def expected_reward(split: FillSplit, items: Tensor, capacity: float, to_go: int
     return total
 
 
-@pytest.mark.parametrize(("num_splits", "bar"), [(0, False), (1, False), (1, True)])
-def test_the_policy_gradient_is_that_of_the_expectation_over_all_draw_orders(num_splits, bar):
-    split = FillSplit(LinearScores(0.5, -0.4, 0.3), num_splits=num_splits, bar=bar)
+@pytest.mark.parametrize("num_splits", [0, 1])
+def test_the_policy_gradient_is_that_of_the_expectation_over_all_draw_orders(num_splits):
+    split = FillSplit(LinearScores(0.5, -0.4, 0.3, 0.2), num_splits=num_splits)
     model = DiCoNet(split, PackMerge(), depth=num_splits + 1)
     sets = knapsacks((FOUR, 7))
     expected = expected_reward(split, sets.items, 7, num_splits)
@@ -95,9 +94,18 @@ def test_the_policy_gradient_is_that_of_the_expectation_over_all_draw_orders(num
     assert (found - exact).norm() < 0.04 * exact.norm()
 
 
-def by_value(num_splits: int, *, bar: bool) -> DiCoNet:
+def test_the_running_weight_reaches_one_where_the_budget_is_used_up() -> None:
+    """Two sets of FOUR, by ratio 6/2, 10/4, 8/4, 1/1; the order of the items does not matter."""
+    sets = knapsacks((FOUR, 7), (FOUR[::-1], 7))
+    running = fill_inputs(sets, torch.tensor([6.0, 20.0], dtype=torch.float64))[:, 3]
+    by_weight = dict(zip(sets.items[:4, VALUE].tolist(), running[:4].tolist(), strict=True))
+    assert by_weight == pytest.approx({6: 2 / 6, 10: 1.0, 8: 10 / 6, 1: 11 / 6})
+    assert (20 * running[4:]).tolist() == pytest.approx((6 * running[:4]).flip(0).tolist())
+
+
+def by_value(num_splits: int) -> DiCoNet:
     """Items by falling value: of FOUR, 10 (4), 8 (4), 6 (2), 1 (1)."""
-    split = FillSplit(LinearScores(1.0, 0.0, 0.0), num_splits=num_splits, bar=bar)
+    split = FillSplit(LinearScores(1.0, 0.0, 0.0, 0.0), num_splits=num_splits)
     return DiCoNet(split, PackMerge(), depth=num_splits + 1)
 
 
@@ -110,27 +118,20 @@ def rooms(outcome: Outcome) -> list[list[float]]:
 def test_a_call_fills_half_the_room_and_the_last_call_all_of_it():
     """Half of 8 takes the first. Half of the 4 left is too little for 8, the next by value, which
     ends the second call with nothing; the last takes it."""
-    outcome = by_value(2, bar=False)(knapsacks((FOUR, 8)))
+    outcome = by_value(2)(knapsacks((FOUR, 8)))
     assert outcome.solution.places.tolist() == [0, 2]
     assert rooms(outcome) == [[4, 4], [0, 4], [4, 0]]
     contexts = [level.cut.contexts for level in outcome.tree.levels[:-1]]
     assert [context[0, 1, 1].item() for context in contexts] == [1, 0, -1]
 
 
-def test_with_the_bar_what_is_too_heavy_for_a_call_does_not_end_it():
-    """Half of the 4 left is too little for 8, so 6 it is; and of the 2 left after it, 1."""
-    outcome = by_value(2, bar=True)(knapsacks((FOUR, 8)))
-    assert outcome.solution.places.tolist() == [0, 1, 3]
-    assert rooms(outcome) == [[4, 4], [2, 2], [1, 1]]
-
-
 def test_a_draw_that_does_not_fit_ends_the_call():
-    assert by_value(0, bar=False)(knapsacks((FOUR, 7))).solution.places.tolist() == [0]
+    assert by_value(0)(knapsacks((FOUR, 7))).solution.places.tolist() == [0]
 
 
 def test_a_set_gets_the_same_answer_alone_or_in_a_batch(rng):
     torch.manual_seed(0)
-    model = DiCoNet(FillSplit(SimilarityNet(3, 8, 2)), PackMerge(), depth=4)
+    model = DiCoNet(FillSplit(SimilarityNet(4, 8, 2)), PackMerge(), depth=4)
     one, two = KnapsackTask().sample(1, 12, rng=rng), KnapsackTask().sample(1, 30, rng=rng)
     both = SetBatch.of([one.items, two.items], torch.cat([one.context, two.context]))
     seeds = seeds_from(rng, 2)
@@ -144,7 +145,7 @@ def test_a_set_gets_the_same_answer_alone_or_in_a_batch(rng):
 @pytest.mark.parametrize("sizes", [(12, 12, 12), (12, 9, 9)])
 def test_copies_of_a_set_are_scored_once_and_answered_each(rng, sizes):
     torch.manual_seed(0)
-    counted = CountedNet(SimilarityNet(3, 8, 2))
+    counted = CountedNet(SimilarityNet(4, 8, 2))
     model = DiCoNet(FillSplit(counted, num_splits=0), PackMerge(), depth=1)
     drawn = [KnapsackTask().sample(1, size, rng=rng) for size in sizes]
     sets = SetBatch.of([one.items for one in drawn], torch.cat([one.context for one in drawn]))
@@ -169,7 +170,7 @@ def test_copies_of_a_set_are_scored_once_and_answered_each(rng, sizes):
 def test_the_capacity_is_never_exceeded(items, capacity, num_splits, seed):
     torch.manual_seed(seed)
     model = DiCoNet(
-        FillSplit(SimilarityNet(3, 4, 1), num_splits=num_splits), PackMerge(), depth=num_splits + 1
+        FillSplit(SimilarityNet(4, 4, 1), num_splits=num_splits), PackMerge(), depth=num_splits + 1
     )
     sets = knapsacks((items, capacity))
     for seeds in (None, torch.tensor([seed])):
@@ -180,4 +181,4 @@ def test_the_capacity_is_never_exceeded(items, capacity, num_splits, seed):
 @pytest.mark.parametrize(("name", "value"), [("alpha", 0.0), ("alpha", 1.5), ("num_splits", -1)])
 def test_settings_are_checked(name, value):
     with pytest.raises(ValueError, match=rf"{name} must be .*; got {value}"):
-        FillSplit(LinearScores(1.0, 0.0, 0.0), **{name: value})
+        FillSplit(LinearScores(1.0, 0.0, 0.0, 0.0), **{name: value})

@@ -18,7 +18,7 @@ from diconet.problems.knapsack.solve import knapsack
 from tests.problems.knapsack.test_task import brute_force
 
 MODEL = Settings(width=8).build().eval()
-PAPER = Settings(split="fill", loss="call", width=8, num_layers=1).build().eval()
+PAPER = Settings(split="fill", width=8, num_layers=1).build().eval()
 
 
 def exact_weight(weights: list, chosen: np.ndarray) -> Fraction:

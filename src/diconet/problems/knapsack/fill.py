@@ -18,8 +18,11 @@ from diconet.problems.knapsack.greedy import ROOM, TO_COME, VALUE, WEIGHT
 _RATIO = 2
 """The column of a network's inputs that is the ratio of value to weight."""
 
-NEVER = -1e9
-"""The score of an item that cannot be drawn."""
+NUM_INPUTS = 4
+"""What `fill_inputs` shows of an item."""
+
+_MOST = 3.0
+"""Weights are shown up to this multiple of the budget."""
 
 
 class FillSplit(Part):
@@ -27,14 +30,11 @@ class FillSplit(Part):
 
     What was drawn is the closed first side. The second goes on with the room left and one call
     fewer to go as its context; the last of `num_splits` + 1 calls fills all of that. A draw that
-    does not fit beside the others ends a call. With `bar`, which the paper does not have, items
-    heavier than all that a call may fill are not drawn. Without seeds, items are taken in the order
-    of their scores.
+    does not fit beside the others ends a call. Without seeds, items are taken in the order of their
+    scores.
     """
 
-    def __init__(
-        self, network: nn.Module, alpha: float = 0.5, num_splits: int = 3, bar: bool = False
-    ) -> None:
+    def __init__(self, network: nn.Module, alpha: float = 0.5, num_splits: int = 3) -> None:
         super().__init__()
         if not 0 < alpha <= 1:
             raise ValueError(f"alpha must be above 0 and at most 1; got {alpha}.")
@@ -43,7 +43,6 @@ class FillSplit(Part):
         self.network = network
         self.alpha = alpha
         self.num_splits = num_splits
-        self.bar = bar
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         capacity = sets.context[:, ROOM]
@@ -52,8 +51,6 @@ class FillSplit(Part):
         budget = torch.where(to_go > 0, self.alpha * capacity, capacity)
         weights = sets.items[:, WEIGHT]
         scores = self._scores(sets, budget)
-        if self.bar:
-            scores = scores.masked_fill(weights > budget[sets.owner], NEVER)
         keys = scores.detach()
         if seeds is not None:
             keys = keys + gumbel(mix(seeds[sets.owner], sets.position))
@@ -89,17 +86,22 @@ def runs_of_equals(sets: SetBatch) -> tuple[Int[Tensor, "runs"], Int[Tensor, "se
     return index_of(new), new.long().cumsum(0) - 1
 
 
-def fill_inputs(sets: SetBatch, budget: Float[Tensor, "sets"]) -> Float[Tensor, "items 3"]:
+def fill_inputs(sets: SetBatch, budget: Float[Tensor, "sets"]) -> Float[Tensor, "items 4"]:
     """What the network sees of an item: value, weight and their ratio, relative to its set.
 
-    The ratio enters as a logarithm: for uniform weights it has no mean.
+    The ratio enters as a logarithm: for uniform weights it has no mean. Ours is the fourth, the
+    weight of all items up to this one by falling ratio: it reaches 1 where the budget is used up.
     """
     value, weight = sets.items[:, VALUE], sets.items[:, WEIGHT]
     best = segment_max(value, sets.owner, len(sets)).clamp(min=1e-9)
     value = value / best[sets.owner]
     weight = (weight / budget.clamp(min=1e-9)[sets.owner]).clamp(max=1e3)
     ratio = torch.log(value.clamp(min=1e-6) / weight.clamp(min=1e-6))
-    return torch.stack([value, weight.clamp(max=3), ratio], 1).float()
+    order = segment_sort(-ratio, sets.owner)
+    running = torch.empty_like(weight)
+    running[order] = _running(weight[order], sets)
+    inputs = [value, weight.clamp(max=_MOST), ratio, running.clamp(max=_MOST)]
+    return torch.stack(inputs, 1).float()
 
 
 def draw_log_prob(
@@ -111,7 +113,7 @@ def draw_log_prob(
     fit, was drawn too and counts: without it the estimate of the gradient would be biased.
     """
     count = sets.sum(taken.double()).long()
-    drawn = (sets.position <= count[sets.owner]) & (scores > NEVER / 2)
+    drawn = sets.position <= count[sets.owner]
     steps = scores.new_zeros(sets.num_items)
     for which in similar_sizes(sets.sizes, most_pairs=PAIRS_AT_ONCE):
         rows, there = padded_rows(sets, which)

@@ -16,12 +16,12 @@ from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator
 from diconet.core.sets import SetBatch
 from diconet.learn.config import check_least
-from diconet.learn.estimators import Loss, paper_loss
+from diconet.learn.estimators import Loss
 from diconet.learn.loop import TrainConfig, train
 from diconet.learn.settings import read_settings
 from diconet.nets.similarity import SimilarityNet
 from diconet.problems.knapsack.call_loss import call_loss
-from diconet.problems.knapsack.fill import FillSplit, RandomOrder, RatioOrder
+from diconet.problems.knapsack.fill import NUM_INPUTS, FillSplit, RandomOrder, RatioOrder
 from diconet.problems.knapsack.flip_score import FlipScore, flip_loss
 from diconet.problems.knapsack.greedy import greedy_that_skips, greedy_that_stops, worth
 from diconet.problems.knapsack.pack import PackMerge
@@ -57,7 +57,8 @@ Answer = Callable[[SetBatch], Tensor]
 """Anything that chooses items: a mask over those of all sets."""
 
 
-LOSSES: dict[str, Loss] = {"tree": paper_loss, "call": call_loss, "flips": flip_loss}
+LOSSES: dict[str, Loss] = {"fill": call_loss, "core": flip_loss}
+"""What fits each split."""
 
 
 @dataclass(frozen=True)
@@ -65,33 +66,28 @@ class Settings:
     """A network and how it is trained.
 
     `split` "fill" is the paper's recursion, with `num_splits` calls after the first (0: its
-    Baseline); `bar`, the paper does not have. "core" is ours. `loss` is
-    REINFORCE over whole trees ("tree") or call by call ("call"), or, for the core, cross-entropy
-    against what its own answers flip ("flips").
+    Baseline), which learns by REINFORCE call by call. "core" is ours, and learns what its own
+    answers flip.
     """
 
     split: Literal["fill", "core"] = "core"
-    loss: Literal["tree", "call", "flips"] = "flips"
     width: int = 32
     num_layers: int = 5
     alpha: float = 0.5
     num_splits: int = 3
-    bar: bool = False
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
         check_least(self, 1, "width", "num_layers")
         check_least(self, 0, "num_splits")
-        if (self.split == "core") != (self.loss == "flips"):
-            raise ValueError(f"loss must be flips for the split core alone; got {self.loss}.")
 
     def build(self) -> DiCoNet:
         """The network, its weights drawn from the run's seed."""
         torch.manual_seed(self.train.seed)
         if self.split == "core":
             return DiCoNet(CoreSplit(FlipScore(self.width)), FrontierMerge(), CORE_GROWTH)
-        network = SimilarityNet(3, self.width, self.num_layers)
-        split = FillSplit(network, self.alpha, self.num_splits, self.bar)
+        network = SimilarityNet(NUM_INPUTS, self.width, self.num_layers)
+        split = FillSplit(network, self.alpha, self.num_splits)
         return DiCoNet(split, PackMerge(), depth=self.num_splits + 1)
 
 
@@ -116,7 +112,7 @@ def train_model(
         settings.train,
         run=run,
         evaluate=ratios,
-        loss=LOSSES[settings.loss],
+        loss=LOSSES[settings.split],
         device=device,
         quiet=quiet,
     )
@@ -174,7 +170,7 @@ def with_splits(model: DiCoNet, num_splits: int, order: nn.Module | None = None)
     """The paper's network with another number of recursive calls, or another `order` of items."""
     split = model.split
     assert isinstance(split, FillSplit)
-    split = FillSplit(order or split.network, split.alpha, num_splits, split.bar)
+    split = FillSplit(order or split.network, split.alpha, num_splits)
     return DiCoNet(split, PackMerge(), depth=num_splits + 1).eval()
 
 
