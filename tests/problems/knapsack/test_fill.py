@@ -13,7 +13,7 @@ from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
 from diconet.learn.estimators import policy_gradient
 from diconet.nets.similarity import SimilarityNet
-from diconet.problems.knapsack.fill import FillSplit, fill_inputs
+from diconet.problems.knapsack.fill import NUM_INPUTS, FillSplit, fill_inputs
 from diconet.problems.knapsack.greedy import VALUE, WEIGHT
 from diconet.problems.knapsack.pack import PackMerge
 from diconet.problems.knapsack.task import KnapsackTask
@@ -78,7 +78,7 @@ def expected_reward(split: FillSplit, items: Tensor, capacity: float, to_go: int
 
 @pytest.mark.parametrize("num_splits", [0, 1])
 def test_the_policy_gradient_is_that_of_the_expectation_over_all_draw_orders(num_splits):
-    split = FillSplit(LinearScores(0.5, -0.4, 0.3, 0.2), num_splits=num_splits)
+    split = FillSplit(LinearScores(0.5, -0.4, 0.3, 0.2, 0.1), num_splits=num_splits)
     model = DiCoNet(split, PackMerge(), depth=num_splits + 1)
     sets = knapsacks((FOUR, 7))
     expected = expected_reward(split, sets.items, 7, num_splits)
@@ -105,7 +105,7 @@ def test_the_running_weight_reaches_one_where_the_budget_is_used_up() -> None:
 
 def by_value(num_splits: int) -> DiCoNet:
     """Items by falling value: of FOUR, 10 (4), 8 (4), 6 (2), 1 (1)."""
-    split = FillSplit(LinearScores(1.0, 0.0, 0.0, 0.0), num_splits=num_splits)
+    split = FillSplit(LinearScores(1.0, 0.0, 0.0, 0.0, 0.0), num_splits=num_splits)
     return DiCoNet(split, PackMerge(), depth=num_splits + 1)
 
 
@@ -131,7 +131,7 @@ def test_a_draw_that_does_not_fit_ends_the_call():
 
 def test_a_set_gets_the_same_answer_alone_or_in_a_batch(rng):
     torch.manual_seed(0)
-    model = DiCoNet(FillSplit(SimilarityNet(4, 8, 2)), PackMerge(), depth=4)
+    model = DiCoNet(FillSplit(SimilarityNet(NUM_INPUTS, 8, 2)), PackMerge(), depth=4)
     one, two = KnapsackTask().sample(1, 12, rng=rng), KnapsackTask().sample(1, 30, rng=rng)
     both = SetBatch.of([one.items, two.items], torch.cat([one.context, two.context]))
     seeds = seeds_from(rng, 2)
@@ -145,7 +145,7 @@ def test_a_set_gets_the_same_answer_alone_or_in_a_batch(rng):
 @pytest.mark.parametrize("sizes", [(12, 12, 12), (12, 9, 9)])
 def test_copies_of_a_set_are_scored_once_and_answered_each(rng, sizes):
     torch.manual_seed(0)
-    counted = CountedNet(SimilarityNet(4, 8, 2))
+    counted = CountedNet(SimilarityNet(NUM_INPUTS, 8, 2))
     model = DiCoNet(FillSplit(counted, num_splits=0), PackMerge(), depth=1)
     drawn = [KnapsackTask().sample(1, size, rng=rng) for size in sizes]
     sets = SetBatch.of([one.items for one in drawn], torch.cat([one.context for one in drawn]))
@@ -170,7 +170,7 @@ def test_copies_of_a_set_are_scored_once_and_answered_each(rng, sizes):
 def test_the_capacity_is_never_exceeded(items, capacity, num_splits, seed):
     torch.manual_seed(seed)
     model = DiCoNet(
-        FillSplit(SimilarityNet(4, 4, 1), num_splits=num_splits), PackMerge(), depth=num_splits + 1
+        FillSplit(SimilarityNet(NUM_INPUTS, 4, 1), num_splits=num_splits), PackMerge(), depth=num_splits + 1
     )
     sets = knapsacks((items, capacity))
     for seeds in (None, torch.tensor([seed])):
@@ -181,4 +181,4 @@ def test_the_capacity_is_never_exceeded(items, capacity, num_splits, seed):
 @pytest.mark.parametrize(("name", "value"), [("alpha", 0.0), ("alpha", 1.5), ("num_splits", -1)])
 def test_settings_are_checked(name, value):
     with pytest.raises(ValueError, match=rf"{name} must be .*; got {value}"):
-        FillSplit(LinearScores(1.0, 0.0, 0.0, 0.0), **{name: value})
+        FillSplit(LinearScores(1.0, 0.0, 0.0, 0.0, 0.0), **{name: value})

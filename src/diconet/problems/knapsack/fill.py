@@ -18,7 +18,7 @@ from diconet.problems.knapsack.greedy import ROOM, TO_COME, VALUE, WEIGHT
 _RATIO = 2
 """The column of a network's inputs that is the ratio of value to weight."""
 
-NUM_INPUTS = 4
+NUM_INPUTS = 5
 """What `fill_inputs` shows of an item."""
 
 _MOST = 3.0
@@ -86,11 +86,12 @@ def runs_of_equals(sets: SetBatch) -> tuple[Int[Tensor, "runs"], Int[Tensor, "se
     return index_of(new), new.long().cumsum(0) - 1
 
 
-def fill_inputs(sets: SetBatch, budget: Float[Tensor, "sets"]) -> Float[Tensor, "items 4"]:
+def fill_inputs(sets: SetBatch, budget: Float[Tensor, "sets"]) -> Float[Tensor, "items 5"]:
     """What the network sees of an item: value, weight and their ratio, relative to its set.
 
-    The ratio enters as a logarithm: for uniform weights it has no mean. Ours is the fourth, the
-    weight of all items up to this one by falling ratio: it reaches 1 where the budget is used up.
+    The ratio enters as a logarithm: for uniform weights it has no mean. Two are ours: the weight of
+    all items up to this one by falling ratio, which reaches 1 where the budget is used up, and the
+    budget's share of the room left, which tells the last call from the others.
     """
     value, weight = sets.items[:, VALUE], sets.items[:, WEIGHT]
     best = segment_max(value, sets.owner, len(sets)).clamp(min=1e-9)
@@ -100,7 +101,8 @@ def fill_inputs(sets: SetBatch, budget: Float[Tensor, "sets"]) -> Float[Tensor, 
     order = segment_sort(-ratio, sets.owner)
     running = torch.empty_like(weight)
     running[order] = _running(weight[order], sets)
-    inputs = [value, weight.clamp(max=_MOST), ratio, running.clamp(max=_MOST)]
+    share = (budget / sets.context[:, ROOM].clamp(min=1e-9))[sets.owner]
+    inputs = [value, weight.clamp(max=_MOST), ratio, running.clamp(max=_MOST), share]
     return torch.stack(inputs, 1).float()
 
 
