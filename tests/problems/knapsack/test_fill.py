@@ -48,7 +48,7 @@ def expected_reward(split: FillSplit, items: Tensor, capacity: float, to_go: int
     """The expected value over all orders in which the items can be drawn, call after call."""
     if len(items) == 0:
         return torch.zeros(())
-    sets = SetBatch.pack(items, torch.tensor([len(items)]))
+    sets = knapsacks(([tuple(item) for item in items.tolist()], capacity))
     budget = split.alpha * capacity if to_go else capacity
     inputs = fill_inputs(sets, torch.tensor([budget], dtype=torch.float64))
     scores = split.network(sets, inputs)
@@ -97,7 +97,9 @@ def test_the_policy_gradient_is_that_of_the_expectation_over_all_draw_orders(num
 def test_the_running_weight_reaches_one_where_the_budget_is_used_up() -> None:
     """Two sets of FOUR, by ratio 6/2, 10/4, 8/4, 1/1; the order of the items does not matter."""
     sets = knapsacks((FOUR, 7), (FOUR[::-1], 7))
-    running = fill_inputs(sets, torch.tensor([6.0, 20.0], dtype=torch.float64))[:, 3]
+    inputs = fill_inputs(sets, torch.tensor([6.0, 20.0], dtype=torch.float64))
+    running = inputs[:, 3]
+    assert inputs[:, 4].tolist() == pytest.approx(4 * [6 / 7] + 4 * [20 / 7])
     by_weight = dict(zip(sets.items[:4, VALUE].tolist(), running[:4].tolist(), strict=True))
     assert by_weight == pytest.approx({6: 2 / 6, 10: 1.0, 8: 10 / 6, 1: 11 / 6})
     assert (20 * running[4:]).tolist() == pytest.approx((6 * running[:4]).flip(0).tolist())
@@ -170,7 +172,9 @@ def test_copies_of_a_set_are_scored_once_and_answered_each(rng, sizes):
 def test_the_capacity_is_never_exceeded(items, capacity, num_splits, seed):
     torch.manual_seed(seed)
     model = DiCoNet(
-        FillSplit(SimilarityNet(NUM_INPUTS, 4, 1), num_splits=num_splits), PackMerge(), depth=num_splits + 1
+        FillSplit(SimilarityNet(NUM_INPUTS, 4, 1), num_splits=num_splits),
+        PackMerge(),
+        depth=num_splits + 1,
     )
     sets = knapsacks((items, capacity))
     for seeds in (None, torch.tensor([seed])):
