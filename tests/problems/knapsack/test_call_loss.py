@@ -23,7 +23,7 @@ FIVE = [(9, 5), (10, 4), (8, 4), (6, 2), (1, 1)]
 def test_the_gradient_at_the_last_call_is_that_over_all_its_draw_orders(monkeypatch):
     """The first call is the likeliest one; only the second, and last, is drawn."""
     monkeypatch.setattr(credit, "drawn_call", lambda seed, num_calls: num_calls - 1)
-    split = FillSplit(LinearScores(0.5, -0.4, 0.3, 0.2, 0.1), num_splits=1)
+    split = FillSplit(LinearScores(0.5, -0.4, 0.3, -0.2, 0.1), num_splits=1)
     model = DiCoNet(split, PackMerge(), depth=2)
     one = knapsacks((FIVE, 9))
     likeliest = model(one)
