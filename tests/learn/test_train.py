@@ -235,6 +235,17 @@ def test_settings_that_make_no_sense(changes: dict[str, float], message: str) ->
         TrainConfig(**changes)
 
 
+def test_on_a_log_scale_all_doublings_of_the_size_are_equally_likely() -> None:
+    """Sizes 6 to 47 are three doublings; on the linear scale the last one has 24 of 42 sizes."""
+    how: dict[str, Any] = {"min_size": 6, "max_size": 47, "batch_size": 1, "tree_samples": 1}
+    for scale, expected in (("log", (1 / 3, 1 / 3)), ("linear", (6 / 42, 12 / 42))):
+        config = TrainConfig(size_scale=scale, **how)
+        drawn = [int(batch_at(step, HullTask(), None, config).sets.sizes) for step in range(600)]
+        assert (min(drawn), max(drawn)) == (6, 47)
+        small = sum(size < 12 for size in drawn), sum(12 <= size < 24 for size in drawn)
+        assert [many / 600 for many in small] == pytest.approx(expected, abs=0.06)
+
+
 def test_rates_fall_by_epoch_along_a_cosine_or_geometrically() -> None:
     by_epoch = TrainConfig(schedule="epoch", epoch_steps=10)
     assert [by_epoch.rate(s) for s in (0, 9, 10, 25)] == pytest.approx([1, 1, 1 / 2, 1 / 3])

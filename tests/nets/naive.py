@@ -92,6 +92,8 @@ def naive_log_prob(merge: PointerMerge, tree: PartitionTree, target: list[int]) 
         goal = None
         if level == 0:
             first = next(row for row in one.rows + target if row in target)
+            if merge.begin == "lowest":
+                first = min(target, key=lambda row: float(points[row, -1]))
             turn = target.index(first)
             goal = target[turn:] + target[:turn]
         matrix, answer, end = one.run(points, goal, level == 0)

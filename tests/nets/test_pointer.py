@@ -37,10 +37,13 @@ def trees(num_sets: int, size: int, depth: int, rng: torch.Generator):
     return sets, grow(RandomSplit(), sets, Growth(depth=depth), seeds), seeds
 
 
+@pytest.mark.parametrize("begin", ["first", "lowest"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
-def test_likelihood_is_the_product_of_all_matrices(depth: int, rng: torch.Generator) -> None:
+def test_likelihood_is_the_product_of_all_matrices(
+    depth: int, begin: str, rng: torch.Generator
+) -> None:
     """The batched product equals dense matrices multiplied node by node."""
-    merge = small_merge(patience=0.5)
+    merge = small_merge(patience=0.5, begin=begin)
     sets, tree, seeds = trees(6, 8, depth, rng)
     target = HullTask().oracle(sets)
     got = fold(merge, tree, target).log_prob

@@ -43,8 +43,7 @@ def batch_at(
     """The batch of step number `step`; each process of a group gets its own part."""
     group = group or Group()
     rng = step_generator(config.seed, step)
-    low, high = config.min_size, config.max_size + 1
-    size = int(torch.randint(low, high, (), generator=rng, device="cpu"))
+    size = _size(config, rng)
     sets = task.sample(config.batch_size, size, rng=rng)
     seeds = seeds_from(rng, config.batch_size * config.tree_samples)
     if group.world > 1:
@@ -53,6 +52,15 @@ def batch_at(
         seeds = seeds.reshape(config.batch_size, -1)[mine].flatten()
     target = None if oracle is None else oracle(sets)
     return Batch(sets, target, seeds, step, step / config.steps)
+
+
+def _size(config: TrainConfig, rng: torch.Generator) -> int:
+    """The size of the inputs of a step."""
+    low, high = config.min_size, config.max_size + 1
+    if config.size_scale == "linear":
+        return int(torch.randint(low, high, (), generator=rng, device="cpu"))
+    share = float(torch.rand((), generator=rng, device="cpu"))
+    return min(int(low * (high / low) ** share), config.max_size)
 
 
 def batches(

@@ -7,13 +7,15 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-Optimiser = Literal["rmsprop", "adam", "adamax", "adamw"]
+Optimiser = Literal["rmsprop", "adam", "adamax", "adamw", "muon"]
 Schedule = Literal["epoch", "cosine", "geometric"]
+SizeScale = Literal["linear", "log"]
 
 _CHOICES = {
     "split_optimiser": Optimiser,
     "merge_optimiser": Optimiser,
     "schedule": Schedule,
+    "size_scale": SizeScale,
 }
 
 
@@ -31,6 +33,7 @@ class TrainConfig:
         tree_samples: Random trees per input; each has the mean of the others as its baseline.
         min_size: The smallest input size; each step draws one.
         max_size: The largest input size.
+        size_scale: Whether all sizes are equally likely ("linear"), or all doublings ("log").
         split_lr: Learning rate of the split.
         merge_lr: Learning rate of the merge.
         split_optimiser: Optimiser of the split.
@@ -60,6 +63,7 @@ class TrainConfig:
     tree_samples: int = 8
     min_size: int = 6
     max_size: int = 50
+    size_scale: SizeScale = "linear"
     split_lr: float = 0.003
     merge_lr: float = 0.003
     split_optimiser: Optimiser = "adam"

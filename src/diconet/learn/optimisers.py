@@ -11,6 +11,7 @@ from diconet.core.host import number
 from diconet.core.model import DiCoNet
 from diconet.core.weights import parameters_of
 from diconet.learn.config import TrainConfig
+from diconet.learn.muon import Muon
 
 Optimisers = dict[str, torch.optim.Optimizer]
 """Optimisers by the part of the network that they train."""
@@ -20,6 +21,7 @@ _KINDS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamax": torch.optim.Adamax,
     "adamw": torch.optim.AdamW,
+    "muon": Muon,
 }
 
 

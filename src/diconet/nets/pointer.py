@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -59,7 +60,8 @@ class PointerMerge(Part):
     Below the root a node continues until the end symbol has probability `patience`: keeping an item
     too many costs little there. Given a target, it returns the log of the product of all matrices
     at the target's items. With `binarise`, matrices below the root are hard choices, which pass no
-    gradient down.
+    gradient down. A cycle may start anywhere: targets start at their `first` item in the order of
+    the leaves, or at the `lowest`, that with the smallest last feature.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class PointerMerge(Part):
         patience: float = 0.85,
         epsilon: float = 1e-6,
         binarise: bool = False,
+        begin: Literal["first", "lowest"] = "first",
     ) -> None:
         super().__init__()
         if not 0 < patience <= 1:
@@ -78,6 +81,7 @@ class PointerMerge(Part):
         self.patience = patience
         self.epsilon = epsilon
         self.binarise = binarise
+        self.begin = begin
         self.encoder = nn.GRU(num_features, width)
         self.start = nn.Linear(2 * width, width)
         self.decoder = PointerDecoder(num_features, width)
@@ -143,15 +147,13 @@ class PointerMerge(Part):
         target: Sequences,
         depth: int,
     ) -> Pointed:
-        """The root, given the target: log of the product of all matrices at the target's items.
-
-        A cycle may start anywhere; it is read from the first item in the order of the leaves.
-        """
+        """The root, given the target: log of the product of all matrices at the target's items."""
         roots = level.sets
         rows = target.rows(roots)
         place = rows.new_full((roots.num_items,), memory.sets.num_items)
         place[memory.sets.index] = torch.arange(memory.sets.num_items, device=rows.device)
-        turned = rotation(place[rows], target.sizes)
+        key = roots.items[:, -1] if self.begin == "lowest" else place
+        turned = rotation(key[rows], target.sizes)
         rows, owner = rows[turned], owner_of(target.sizes)
         step = ragged_arange(torch.zeros_like(target.sizes), target.sizes)
         shape = len(roots), 1 + (int(target.sizes.max()) if len(roots) else 0)

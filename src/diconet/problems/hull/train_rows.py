@@ -42,12 +42,14 @@ class PointerSettings:
     which levels below the root count as made choices. `joint_lr` is the merge's learning rate after
     it was trained alone, relative to `merge_lr`: at the full rate it forgets what it has learned.
     `init` names a run or weights to take the pointer network from instead of training it first.
-    `split_gain` is how large the weights of the split are drawn; see `SetSplit`.
+    `begin` is where targets start, see `PointerMerge`, and `split_gain` how large the weights of
+    the split are drawn, see `SetSplit`.
     """
 
     width: int = 512
     split_width: int = 15
     split_layers: int = 5
+    begin: Literal["first", "lowest"] = "first"
     split_gain: float | None = None
     halve_to: float = 12.5
     alone_steps: int = 10_000
@@ -65,7 +67,8 @@ def build_row(row: PaperRow, settings: PointerSettings, seed: int) -> DiCoNet:
     """The network of a row, untrained."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        merge = PointerMerge(2, settings.width, Spread(per_feature=True))
+        frame = Spread(per_feature=True)
+        merge = PointerMerge(2, settings.width, frame, begin=settings.begin)
         if row == "baseline":
             return DiCoNet(RandomSplit(), merge, depth=0)
         split: nn.Module = RandomSplit()
