@@ -115,7 +115,8 @@ def _pointer_alone(
     """The pointer network that every row starts from: the given one, or one that is trained now."""
     if settings.init is not None:
         return find(settings.init, "init")
-    alone = replace(config, steps=settings.alone_steps, regulariser=0.0, seed=config.seed + 1)
+    how = {"steps": settings.alone_steps, "regulariser": 0.0, "policy_from": 1.0}
+    alone = replace(config, **how, seed=config.seed + 1)
     return _train(build_row("baseline", settings, config.seed), alone, run, quiet, device)
 
 
