@@ -47,20 +47,21 @@ class Muon(torch.optim.Optimizer):
             for weight in group["params"]:
                 if weight.grad is not None:
                     is_matrix = weight.ndim == 2 and min(weight.shape) >= _SMALLEST
-                    (self._muon if is_matrix else self._adam)(weight, group["lr"])
+                    how = self._muon if is_matrix else self._adam
+                    how(weight, weight.grad, group["lr"])
         return loss
 
-    def _muon(self, weight: nn.Parameter, rate: float) -> None:
+    def _muon(self, weight: nn.Parameter, grad: Tensor, rate: float) -> None:
         mean = self.state[weight].setdefault("mean", torch.zeros_like(weight))
-        mean.lerp_(weight.grad, 1 - _MOMENTUM)
-        ahead = torch.lerp(weight.grad, mean, _MOMENTUM)
+        mean.lerp_(grad, 1 - _MOMENTUM)
+        ahead = grad.lerp(mean, _MOMENTUM)
         rows, columns = weight.shape
         squares = ahead.reshape(-1, columns, columns) if rows % columns == 0 else ahead[None]
         length = _ADAMS_LENGTH * max(squares.shape[1:]) ** 0.5
         weight.add_(orthogonal(squares).reshape(weight.shape), alpha=-rate * length)
 
-    def _adam(self, weight: nn.Parameter, rate: float) -> None:
-        state, grad = self.state[weight], weight.grad
+    def _adam(self, weight: nn.Parameter, grad: Tensor, rate: float) -> None:
+        state = self.state[weight]
         state["step"] = state.get("step", 0) + 1
         mean = state.setdefault("mean", torch.zeros_like(weight)).lerp_(grad, 1 - _BETAS[0])
         square = state.setdefault("square", torch.zeros_like(weight))

@@ -22,6 +22,7 @@ from diconet.problems.hull.recipe import (
 )
 from diconet.problems.hull.train_rows import PointerSettings, row_loss
 from diconet.problems.networks import shipped
+from diconet.problems.table import PARTS_BLOCK
 
 PRESETS = PROBLEM.folder("presets")
 TINY = TrainConfig(steps=3, batch_size=4, tree_samples=2, max_size=14, checkpoint_every=3)
@@ -107,7 +108,7 @@ def test_presets_of_the_paper_and_ours() -> None:
     rates = paper.train.batch_size, paper.train.split_lr, paper.train.merge_lr
     assert rates == (128, 0.01, 0.001)
     rows = read_settings(Settings, PRESETS, ROWS_PRESET, ["--train.steps", "7"])
-    free = ("steps", "epoch_steps", "merge_lr", "merge_optimiser", "size_scale")
+    free = ("steps", "epoch_steps", "merge_lr", "merge_optimiser", "size_scale", "policy_from")
     same = {name: getattr(rows.train, name) for name in free}
     assert rows.train == replace(paper.train, **same)
 
@@ -137,3 +138,7 @@ def test_the_table_has_every_cell() -> None:
             assert 0 <= cells[f"{row}, width {width}", f"n={n}", "f1"]["ours"] <= 100
     for n in (*SIZES, *LARGE_SIZES):
         assert cells[TRIPLES, f"n={n}", "accuracy"]["paper"] is None
+    undivided = cells["last row, no division", "n=100", "accuracy"]
+    assert undivided["block"] == PARTS_BLOCK
+    assert undivided["ours"] < cells[TRIPLES, "n=100", "accuracy"]["ours"]
+    assert undivided["error"] is not None

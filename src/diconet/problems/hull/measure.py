@@ -14,7 +14,7 @@ from diconet.core.model import DiCoNet
 from diconet.core.noise import seeds_from
 from diconet.core.sets import SetBatch
 from diconet.problems.hull.solve import area
-from diconet.problems.hull.task import HullTask, hull_of, metrics
+from diconet.problems.hull.task import HullTask, exact, hull_of, metrics
 from diconet.problems.problem import Instances, Show
 
 
@@ -28,7 +28,8 @@ def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
     proved = 100 * float(
         np.mean([solution.exact and not solution.repaired for solution in solutions])
     )
-    return {**metrics(sets, found, HullTask().oracle(sets)), "proved": proved}
+    measured = metrics(sets, found, HullTask().oracle(sets))
+    return {**{name: each.mean().item() for name, each in measured.items()}, "proved": proved}
 
 
 @torch.no_grad()
@@ -52,10 +53,10 @@ def accuracies(model: DiCoNet, tests: Mapping[int, SetBatch]) -> dict[str, float
     model.eval()
     task = HullTask()
     there = {size: sets.to(model.device) for size, sets in tests.items()}
-    return {
-        f"accuracy_{size}": metrics(sets, answers_of(model, sets), task.oracle(sets))["accuracy"]
-        for size, sets in there.items()
+    right = {
+        size: exact(answers_of(model, sets), task.oracle(sets)) for size, sets in there.items()
     }
+    return {f"accuracy_{size}": 100 * each.double().mean().item() for size, each in right.items()}
 
 
 def show(rng: np.random.Generator, scale: float) -> Show:

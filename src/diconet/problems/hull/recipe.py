@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import nn
 
+from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator
+from diconet.core.tree import Growth
 from diconet.learn.config import TrainConfig
 from diconet.learn.settings import read_settings
+from diconet.nets.axes import AcrossSplit
+from diconet.nets.classic import MedianSplit
 from diconet.problems.hull.measure import answers_of
 from diconet.problems.hull.problem import PROBLEM
 from diconet.problems.hull.task import HullTask, metrics
 from diconet.problems.hull.train_rows import PaperRow, PointerSettings, train_row
 from diconet.problems.hull.train_triples import MERGE_TRAIN, TripleSettings, train_triples
 from diconet.problems.networks import from_runs, shipped
-from diconet.problems.table import OURS_BLOCK, PAPER_BLOCK, cells
+from diconet.problems.table import OURS_BLOCK, PAPER_BLOCK, PARTS_BLOCK, cells
 
 Row = Literal["triples", "baseline", "random", "diconet", "diconet_reg"]
 
@@ -99,26 +104,50 @@ def reproduce(
     *, num_sets: int = 4_096, seed: int = 0, find: Callable[[str], DiCoNet] = shipped
 ) -> list[dict[str, Any]]:
     """The paper's table and ours, all on the same fresh sets; `find` looks up a network by name."""
+    table = _Table(num_sets, seed)
     records = []
     for name, (row, paper) in ROWS.items():
         model = find(f"hull_{row}")
         shown = f"{name}, width {model.merge.config['width']}"  # type: ignore[union-attr,index]
         for size, figure in zip(SIZES, paper, strict=True):
-            records += _cells(shown, model, size, num_sets, seed, figure)
-    default = find("hull")
+            records += table.cells(shown, model, size, PAPER_BLOCK, {"accuracy": figure})
+    for name, model in _divided_otherwise(find("hull_diconet_reg")).items():
+        for size in SIZES:
+            records += table.cells(f"last row, {name}", model, size, PARTS_BLOCK)
     for size in (*SIZES, *LARGE_SIZES):
-        some = max(1, min(num_sets, 1_000_000 // size))
-        records += _cells(TRIPLES, default, size, some, seed, None)
+        records += table.cells(TRIPLES, find("hull"), size, OURS_BLOCK)
     return records
 
 
-def _cells(
-    row: str, model: DiCoNet, size: int, num_sets: int, seed: int, paper: float | None
-) -> list[dict[str, Any]]:
-    """The records of one row at one size; the paper has accuracies only."""
-    task = HullTask()
-    sets = task.sample(num_sets, size, rng=phase_generator("test", seed, size))
-    measured = metrics(sets, answers_of(model, sets), task.oracle(sets))
-    if paper is None:
-        return cells(row, f"n={size}", measured, block=OURS_BLOCK)
-    return cells(row, f"n={size}", measured, {"accuracy": paper}, PAPER_BLOCK)
+def _divided_otherwise(model: DiCoNet) -> dict[str, DiCoNet]:
+    """Networks with the same merge and other splits."""
+    divisions: dict[str, tuple[nn.Module, Growth]] = {
+        "no division": (model.split, Growth(depth=0)),
+        "random split": (RandomSplit(), model.growth),
+        "cut at the median of x": (MedianSplit(), model.growth),
+        "cut at the median, longest axis": (AcrossSplit(), model.growth),
+    }
+    return {name: DiCoNet(split, model.merge, how) for name, (split, how) in divisions.items()}
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The sets of a table: up to `num_sets` per size, fewer if they are large."""
+
+    num_sets: int
+    seed: int
+
+    def cells(
+        self,
+        row: str,
+        model: DiCoNet,
+        size: int,
+        block: str,
+        paper: Mapping[str, float] | None = None,
+    ) -> list[dict[str, Any]]:
+        """The records of one row at one size; the paper has accuracies only."""
+        task = HullTask()
+        some = max(1, min(self.num_sets, 1_000_000 // size))
+        sets = task.sample(some, size, rng=phase_generator("test", self.seed, size))
+        measured = metrics(sets, answers_of(model.eval(), sets), task.oracle(sets))
+        return cells(row, f"n={size}", measured, paper, block)

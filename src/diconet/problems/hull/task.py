@@ -88,14 +88,14 @@ def vertex_f1(sets: SetBatch, found: Sequences, expected: Sequences) -> Float[Te
     return 2 * hits / (found.sizes + expected.sizes)
 
 
-def metrics(sets: SetBatch, found: Sequences, expected: Sequences) -> dict[str, float]:
-    """Accuracy, area covered and vertex F1, in percent, over all sets.
+def metrics(sets: SetBatch, found: Sequences, expected: Sequences) -> dict[str, Tensor]:
+    """Accuracy, area covered and vertex F1 of each set, in percent.
 
     An answer that goes around twice covers the hull once, not twice.
     """
     area = signed_area(sets, found) / signed_area(sets, expected)
     return {
-        "accuracy": 100 * exact(found, expected).float().mean().item(),
-        "area": 100 * area.clamp(0, 1).mean().item(),
-        "f1": 100 * vertex_f1(sets, found, expected).mean().item(),
+        "accuracy": 100 * exact(found, expected).float(),
+        "area": 100 * area.clamp(0, 1),
+        "f1": 100 * vertex_f1(sets, found, expected),
     }

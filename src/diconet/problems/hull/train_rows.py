@@ -39,7 +39,7 @@ class PointerSettings:
 
     All rows train alike, and on as many examples: `alone_steps` of the pointer network without any
     division, which the paper starts every row from; then the row's own steps; and `hard_steps` in
-    which levels below the root count as made choices. `joint_lr` is the merge's learning rate after
+    which levels below the root count as made choices and rates fall to zero. `joint_lr` is the merge's learning rate after
     it was trained alone, relative to `merge_lr`: at the full rate it forgets what it has learned.
     `init` names a run or weights to take the pointer network from instead of training it first.
     `begin` is where targets start, see `PointerMerge`, and `split_gain` how large the weights of
@@ -97,6 +97,7 @@ def train_row(
     last = replace(
         config,
         steps=settings.hard_steps,
+        schedule="cosine",
         merge_lr=rate * config.merge_lr,
         split_lr=rate * config.split_lr,
         policy_from=0.0,
@@ -115,8 +116,13 @@ def _pointer_alone(
     """The pointer network that every row starts from: the given one, or one that is trained now."""
     if settings.init is not None:
         return find(settings.init, "init")
-    how = {"steps": settings.alone_steps, "regulariser": 0.0, "policy_from": 1.0}
-    alone = replace(config, **how, seed=config.seed + 1)
+    alone = replace(
+        config,
+        steps=settings.alone_steps,
+        regulariser=0.0,
+        policy_from=1.0,
+        seed=config.seed + 1,
+    )
     return _train(build_row("baseline", settings, config.seed), alone, run, quiet, device)
 
 
