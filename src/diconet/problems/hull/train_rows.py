@@ -39,11 +39,11 @@ class PointerSettings:
 
     All rows train alike, and on as many examples: `alone_steps` of the pointer network without any
     division, which the paper starts every row from; then the row's own steps; and `hard_steps` in
-    which levels below the root count as made choices and rates fall to zero. `joint_lr` is the merge's learning rate after
-    it was trained alone, relative to `merge_lr`: at the full rate it forgets what it has learned.
-    `init` names a run or weights to take the pointer network from instead of training it first.
-    `begin` is where targets start, see `PointerMerge`, and `split_gain` how large the weights of
-    the split are drawn, see `SetSplit`.
+    which levels below the root count as made choices and rates fall to zero. `joint_lr` is the
+    merge's learning rate after it was trained alone, relative to `merge_lr`: at the full rate it
+    forgets what it has learned. `init` names a run or weights to take the pointer network from
+    instead of training it first. `begin` is where targets start, see `PointerMerge`, and
+    `split_gain` how large the weights of the split are drawn, see `SetSplit`.
     """
 
     width: int = 512
