@@ -108,7 +108,7 @@ def test_presets_of_the_paper_and_ours() -> None:
     rates = paper.train.batch_size, paper.train.split_lr, paper.train.merge_lr
     assert rates == (128, 0.01, 0.001)
     rows = read_settings(Settings, PRESETS, ROWS_PRESET, ["--train.steps", "7"])
-    free = ("steps", "epoch_steps", "merge_lr", "merge_optimiser", "size_scale", "policy_from")
+    free = ("steps", "epoch_steps", "merge_lr", "merge_optimiser", "size_scale")
     same = {name: getattr(rows.train, name) for name in free}
     assert rows.train == replace(paper.train, **same)
 
