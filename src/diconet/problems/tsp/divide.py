@@ -25,6 +25,7 @@ from diconet.core.noise import mix
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, Level, fold, grow
 from diconet.nets.axes import AcrossSplit
+from diconet.problems.tsp.population import Population, Start, affordable
 from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.parts import search_part
@@ -49,16 +50,26 @@ _HEAT = 0.7
 
 @dataclass(frozen=True)
 class Budget:
-    """The search effort: `kicks` per city or, with a `deadline`, until that time."""
+    """The search effort: `kicks` per city or, with a `deadline`, until that time.
+
+    If `tours` is not 0, that many are crossed instead.
+    """
 
     kicks: float
     deadline: float | None = None
     clock: Callable[[], float] = time.monotonic
+    tours: int = 0
 
     @property
     def over(self) -> bool:
         """Whether the time is up."""
         return self.deadline is not None and self.clock() >= self.deadline
+
+    def tours_of(self, cities: int) -> int:
+        """How many tours to cross: those asked for, or what there is time left for; 0 for none."""
+        if self.deadline is None:
+            return self.tours
+        return affordable(cities, self.deadline - self.clock())
 
 
 def searched(
@@ -71,10 +82,12 @@ def searched(
     leaf: int = LEAF,
     threads: int | None = None,
     split: torch.nn.Module | None = None,
+    start: Start | None = None,
 ) -> np.ndarray:
     """The tour after a search, never longer; divided if it has more than `leaf` cities.
 
-    If the budget has a deadline, rounds continue until then.
+    If the budget has a deadline, rounds continue until then. With a `start`, which draws other
+    tours to begin with, many are crossed if the budget allows it.
     """
     tour = np.array(tour, dtype=np.int32)
     if len(tour) < 5:
@@ -83,6 +96,9 @@ def searched(
     flat = _Flat(metric, near, seed, tiny)
     if len(tour) <= _FEW and (budget.kicks > 0 or budget.deadline is not None):
         return flat.best_of_starts(tour, budget)
+    if start is not None and budget.tours_of(len(tour)):
+        population = Population(metric, near, start, tiny, threads or _threads())
+        return _crossed(population, tour, budget, seed)
     # In a poor tour, parts would be full of fixed paths outside; this takes little time.
     best = tour = flat.run(tour, True, 0, 0, 0.0, 0.0)
     split = AcrossSplit() if split is None else split
@@ -94,6 +110,20 @@ def searched(
             args = (metric, near, tour, budget, step.kicks, seed, number, tiny, threads)
             tour = _Round(*args).run(split, leaf)
         best = min(best, tour, key=metric.length)
+    return best
+
+
+def _crossed(
+    population: Population, tour: np.ndarray, budget: Budget, seed: int
+) -> np.ndarray:
+    """The shortest tour of populations, as many as there is time for."""
+    best, number = tour, 0
+    while many := budget.tours_of(len(tour)):
+        found = population.best(many, seed + 7_919 * number, lambda: budget.over)
+        best = min(best, found, key=population.metric.length)
+        number += 1
+        if budget.deadline is None:
+            break
     return best
 
 
