@@ -25,7 +25,6 @@ from diconet.core.noise import mix
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, Level, fold, grow
 from diconet.nets.axes import AcrossSplit
-from diconet.problems.tsp.population import Population, Start, affordable
 from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.parts import search_part
@@ -50,26 +49,16 @@ _HEAT = 0.7
 
 @dataclass(frozen=True)
 class Budget:
-    """The search effort: `kicks` per city or, with a `deadline`, until that time.
-
-    If `tours` is not 0, that many are crossed instead.
-    """
+    """The search effort: `kicks` per city or, with a `deadline`, until that time."""
 
     kicks: float
     deadline: float | None = None
     clock: Callable[[], float] = time.monotonic
-    tours: int = 0
 
     @property
     def over(self) -> bool:
         """Whether the time is up."""
         return self.deadline is not None and self.clock() >= self.deadline
-
-    def tours_of(self, cities: int) -> int:
-        """How many tours to cross: those asked for, or what there is time left for; 0 for none."""
-        if self.deadline is None:
-            return self.tours
-        return affordable(cities, self.deadline - self.clock())
 
 
 def searched(
@@ -82,12 +71,10 @@ def searched(
     leaf: int = LEAF,
     threads: int | None = None,
     split: torch.nn.Module | None = None,
-    start: Start | None = None,
 ) -> np.ndarray:
     """The tour after a search, never longer; divided if it has more than `leaf` cities.
 
-    If the budget has a deadline, rounds continue until then. With a `start`, which draws other
-    tours to begin with, many are crossed if the budget allows it.
+    If the budget has a deadline, rounds continue until then.
     """
     tour = np.array(tour, dtype=np.int32)
     if len(tour) < 5:
@@ -96,9 +83,6 @@ def searched(
     flat = _Flat(metric, near, seed, tiny)
     if len(tour) <= _FEW and (budget.kicks > 0 or budget.deadline is not None):
         return flat.best_of_starts(tour, budget)
-    if start is not None and budget.tours_of(len(tour)):
-        population = Population(metric, near, start, tiny, threads or _threads())
-        return _crossed(population, tour, budget, seed)
     # In a poor tour, parts would be full of fixed paths outside; this takes little time.
     best = tour = flat.run(tour, True, 0, 0, 0.0, 0.0)
     split = AcrossSplit() if split is None else split
@@ -110,20 +94,6 @@ def searched(
             args = (metric, near, tour, budget, step.kicks, seed, number, tiny, threads)
             tour = _Round(*args).run(split, leaf)
         best = min(best, tour, key=metric.length)
-    return best
-
-
-def _crossed(
-    population: Population, tour: np.ndarray, budget: Budget, seed: int
-) -> np.ndarray:
-    """The shortest tour of populations, as many as there is time for."""
-    best, number = tour, 0
-    while many := budget.tours_of(len(tour)):
-        found = population.best(many, seed + 7_919 * number, lambda: budget.over)
-        best = min(best, found, key=population.metric.length)
-        number += 1
-        if budget.deadline is None:
-            break
     return best
 
 
@@ -211,7 +181,7 @@ class _Round:
         threads: int | None,
     ) -> None:
         self.metric, self.near, self.budget = metric, near, budget
-        self.kicks, self.tiny, self.threads = kicks, tiny, threads or _threads()
+        self.kicks, self.tiny, self.threads = kicks, tiny, threads or available_threads()
         self.seeds = (seed, number)
         num = len(tour)
         # Strands begin elsewhere in every round, so that their ends move too.
@@ -274,7 +244,7 @@ class _Round:
         )
 
 
-def _threads() -> int:
+def available_threads() -> int:
     """One thread per strand, unless the process is limited to fewer, as Dask's workers are."""
     return min(_STRANDS, int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or _STRANDS))
 

@@ -33,6 +33,7 @@ from diconet.problems.solution import Model, Partitions, Solution, handed_back, 
 from diconet.problems.tsp.divide import LEAF, Budget, searched
 from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, LengthMerge, scored_once
 from diconet.problems.tsp.pairs import PairMerge
+from diconet.problems.tsp.population import Start, crossed, is_crossed
 from diconet.problems.tsp.problem import PROBLEM
 from diconet.problems.tsp.search.decode import greedy_tour, strip_tour
 from diconet.problems.tsp.search.metric import Kind, Metric
@@ -45,9 +46,8 @@ _ONE_BY_ONE = 5_000  # up to this many cities maps go through the network in one
 _LIKELY = 5
 _MOST_KICKS = 100.0
 _MANY_CITIES_KICKS = 20.0
-_CROSSED = 12_000  # up to this many cities, tours are crossed by default
-_FEWEST_TOURS, _MOST_TOURS, _TOURS = 30, 100, 200_000  # per default call; the last over cities
-_NOISE = 0.5  # of the spread of the scores, for tours to differ
+_NOISE = 0.7  # of the spread of the scores, for tours that are crossed to differ
+_EDGES = 8  # per city, among which these tours differ
 _SECONDS_PER_CITY = 8e-5  # for the default network, on one core
 _SECONDS_TO_START = 3e-5  # per city, before the first kick, without the network
 _MARGIN = 1e-9
@@ -290,24 +290,30 @@ def _tour(
     near = candidate_lists(flat, signal.likely)
     exact = one.kind != "euclidean"
     metric = Metric.of(one.distinct, one.kind) if exact else Metric.of(flat)
-    budget = _budget(len(flat), refine, kicks, deadline)
+    budget = Budget(_usual_kicks(len(flat)) if kicks is None else kicks, deadline)
+    if refine == "2opt":
+        budget = Budget(0.0)
+    elif kicks is None and is_crossed(len(flat), budget):
+        return crossed(metric, near, tour, _starts(flat, signal), budget, seed=seed)
+    return searched(metric, near, tour, budget, seed=seed)
+
+
+def _usual_kicks(num: int) -> float:
+    """The default kicks per city, after which little is left to gain; fewer for many cities."""
+    return min(_MOST_KICKS, num**2 / 60) if num <= LEAF else _MANY_CITIES_KICKS
+
+
+def _starts(flat: np.ndarray, signal: _Signal) -> Start:
+    """Tours that differ: greedy ones by the network's scores, to which noise is added."""
+    best = np.argsort(-signal.scores, kind="stable")[: _EDGES * len(flat)]
+    edges, scores = signal.edges[best], signal.scores[best]
+    spread = _NOISE * (float(scores.std()) or 1.0)
 
     def start(rng: np.random.Generator) -> np.ndarray:
-        noise = _NOISE * signal.scores.std() * rng.standard_normal(len(signal.scores))
-        return greedy_tour(metric, signal.edges, signal.scores + noise)
+        noise = spread * rng.standard_normal(len(scores))
+        return greedy_tour(Metric.of(flat), edges, scores + noise)
 
-    return searched(metric, near, tour, budget, seed=seed, start=None if kicks else start)
-
-
-def _budget(num: int, refine: str, kicks: float | None, deadline: float | None) -> Budget:
-    """The search effort: what was asked for, or so much that little is left to gain."""
-    if refine != "lk":
-        return Budget(0.0)
-    if kicks is not None or deadline is not None:
-        return Budget(kicks or 0.0, deadline)
-    few = min(_MOST_KICKS, num**2 / 60) if num <= LEAF else _MANY_CITIES_KICKS
-    tours = max(_FEWEST_TOURS, min(_MOST_TOURS, _TOURS // num)) if num <= _CROSSED else 0
-    return Budget(few, tours=tours)
+    return start
 
 
 def _too_slow(network: DiCoNet, maps: list[_Map], seconds: float) -> bool:
