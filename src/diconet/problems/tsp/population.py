@@ -25,9 +25,9 @@ _SMALLEST, _LARGEST = 501, 12_000  # cities: fewer are soon kicked to the optimu
 _FEWEST, _MOST = 10, 300  # tours: of fewer there is too little to choose from, more gain little
 _TOURS = 400_000  # by default, this many over the number of cities
 _WORK = 2e-5  # seconds per tour and city, at a thousand cities; grows with the root of that number
-_CROSSING = 1.5  # time to cross tours over that to find them, at a thousand cities
+_CROSSING = 0.8  # time to cross tours over that to find them, at a thousand cities
 _GROWTH = 0.6  # power of the number of cities with which that ratio grows
-_HURRY = 0.7  # share of the time for crossing after which the shortest child is taken
+_HURRY = 0.5  # share of the time for crossing after which the shortest child is taken
 _PATIENCE = 5  # generations without a gain before the search ends
 _MARGIN = 1e-12
 
