@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diconet.problems.tsp import solve
+from diconet.problems.tsp import population, solve
 from diconet.problems.tsp.divide import Budget, searched
-from diconet.problems.tsp.population import crossed, is_crossed
+from diconet.problems.tsp.population import Population, crossed, is_crossed
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
 from diconet.problems.tsp.solve import Tour, tsp
@@ -54,6 +54,27 @@ def test_the_answer_depends_on_the_seed_but_not_on_the_threads() -> None:
     ]
     assert np.array_equal(tours[0], tours[1])
     assert not np.array_equal(tours[0], tours[2])
+
+
+def test_every_population_has_starts_of_its_own() -> None:
+    metric = Metric.of(np.random.default_rng(1).random((40, 2)))
+    start, near = random_start(40), near_lists(metric.xy, 5)
+    many = Population(metric, near, np.arange(40, dtype=np.int32), start, 1e-9, 1)
+    drawn = [many.found(3, Budget(0.0), seeds) for seeds in ((0, 0), (0, 0), (1, 0), (0, 1))]
+    assert np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[0][1:], drawn[2][1:])
+    assert not np.array_equal(drawn[0][1:], drawn[3][1:])
+
+
+def test_later_populations_do_not_replace_a_shorter_tour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ten tours each there is time for several populations, all worse than the given tour."""
+    monkeypatch.setattr(population, "_MOST", 10)
+    metric = Metric.of(np.random.default_rng(5).random((520, 2)))
+    near = candidate_lists(metric.xy)
+    good = searched(metric, near, np.arange(520), Budget(30.0))
+    budget = Budget(0.0, time.process_time() + 1.0, time.process_time)
+    found = crossed(metric, near, good, random_start(520), budget, threads=1)
+    assert metric.length(found) <= metric.length(good)
 
 
 def test_the_time_limit_is_kept_and_the_tour_never_longer() -> None:
