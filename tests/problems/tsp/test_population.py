@@ -114,6 +114,13 @@ def test_who_asks_for_kicks_gets_kicks(
         one(cities)
 
 
+def test_the_time_that_crossing_leaves_is_for_kicks(monkeypatch: pytest.MonkeyPatch) -> None:
+    cities = np.random.default_rng(6).random((600, 2))
+    plain = one(cities, refine="2opt").value
+    monkeypatch.setattr(solve, "crossed", lambda metric, near, tour, *rest, **others: tour)
+    assert one(cities, seconds=1.0).value < plain
+
+
 @pytest.mark.parametrize("kind", ["uniform", "grid", "copies", "line"])
 def test_any_kind_of_map_gets_a_tour_as_good_as_by_kicks(kind: str) -> None:
     cities = np.random.default_rng(4).random((900, 2))

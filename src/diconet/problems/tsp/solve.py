@@ -295,7 +295,9 @@ def _tour(
     if refine == "2opt":
         budget = Budget(0.0)
     elif kicks is None and is_crossed(len(flat), budget):
-        return crossed(metric, near, tour, _starts(flat, signal), budget, seed=seed)
+        tour = crossed(metric, near, tour, _starts(flat, signal), budget, seed=seed)
+        if deadline is None:
+            return tour
     return searched(metric, near, tour, budget, seed=seed)
 
 
