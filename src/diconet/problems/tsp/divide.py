@@ -181,7 +181,7 @@ class _Round:
         threads: int | None,
     ) -> None:
         self.metric, self.near, self.budget = metric, near, budget
-        self.kicks, self.tiny, self.threads = kicks, tiny, threads or _threads()
+        self.kicks, self.tiny, self.threads = kicks, tiny, threads or available_threads()
         self.seeds = (seed, number)
         num = len(tour)
         # Strands begin elsewhere in every round, so that their ends move too.
@@ -244,7 +244,7 @@ class _Round:
         )
 
 
-def _threads() -> int:
+def available_threads() -> int:
     """One thread per strand, unless the process is limited to fewer, as Dask's workers are."""
     return min(_STRANDS, int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or _STRANDS))
 

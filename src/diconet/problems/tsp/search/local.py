@@ -132,7 +132,7 @@ def _kick(
                 waiting[city] = True
                 queue[count] = city
                 count += 1
-    bar = heat * gain / 4 * np.log(1.0 - _random(state)) if heat > 0 else 0.0
+    bar = heat * gain / 4 * np.log(1.0 - draw(state)) if heat > 0 else 0.0
     size = np.int64(0)  # a plain 0 has another type, and would be compiled separately
     for start, stop in ((r, s), (q, r), (p, q)):  # X Y Z becomes Z Y X
         for here in range(start + 1, stop + 1):
@@ -180,8 +180,8 @@ def _places(near, tour, pos, core, walk, state):
         for j in range(k, 0, -1):  # insertion: compiling a sort takes a second
             if at[j] < at[j - 1]:
                 at[j], at[j - 1] = at[j - 1], at[j]
-        for _ in range(1 + int(_random(state) * walk)):
-            onward = near[city, int(_random(state) * near.shape[1])]
+        for _ in range(1 + int(draw(state) * walk)):
+            onward = near[city, int(draw(state) * near.shape[1])]
             if onward >= 0:
                 city = onward
     first, widest = 0, at[0] + n - at[3]
@@ -204,7 +204,7 @@ def _doubtful(near, tour, pos, core, state):
     the tour; where both are, there is seldom much to gain.
     """
     for _ in range(_TRIES):
-        city = core[int(_random(state) * len(core))]
+        city = core[int(draw(state) * len(core))]
         onward, back = beside(tour, pos, city)
         for k in range(2):
             if near[city, k] != onward and near[city, k] != back:
@@ -214,7 +214,7 @@ def _doubtful(near, tour, pos, core, state):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _random(state):
+def draw(state):
     """A number in [0, 1) (xorshift; Marsaglia, 2003)."""
     s = state[0]
     s ^= s << np.uint64(13)

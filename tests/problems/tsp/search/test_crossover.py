@@ -1,0 +1,172 @@
+"""Cycles of two tours, children made from them, and the variety of many tours."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diconet.problems.tsp.search.crossover import Room, Tours, cross_all
+from diconet.problems.tsp.search.cycles import alternating, differences, segment_of, subtours
+from diconet.problems.tsp.search.exchange import positions
+from diconet.problems.tsp.search.metric import Metric
+from diconet.problems.tsp.search.near_lists import near_lists
+from diconet.problems.tsp.search.variety import count, frequencies, loss
+
+KINDS = ["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO", "haversine"]
+
+
+def state_of(seed: int) -> np.ndarray:
+    return np.array([2 * seed + 1], dtype=np.uint64)
+
+
+def random_tours(rng: np.random.Generator, many: int, n: int) -> np.ndarray:
+    return np.stack([rng.permutation(n) for _ in range(many)]).astype(np.int32)
+
+
+def edges_of(tour: np.ndarray) -> list[tuple[int, int]]:
+    ends = zip(tour.tolist(), np.roll(tour, -1).tolist(), strict=True)
+    return sorted((min(a, b), max(a, b)) for a, b in ends)
+
+
+def cycles_of(tour: np.ndarray, other: np.ndarray, seed: int) -> tuple[list[list[int]], Room]:
+    room = Room.of(len(tour))
+    args = (tour, positions(tour), other, positions(other))
+    many = differences(*args, room.adjacent, room.rest, room.degree, room.differing)
+    cut = alternating(
+        room.rest, room.degree, room.differing, many, room.at, room.path, room.cycles, room.bounds,
+        state_of(seed),
+    )  # fmt: skip
+    bounds = room.bounds[: cut + 1].tolist()
+    return [room.cycles[a:b].tolist() for a, b in pairwise(bounds)], room
+
+
+@given(st.integers(5, 60), st.integers(0, 10_000))
+@settings(max_examples=100, deadline=None)
+def test_cycles_take_each_edge_that_differs_once_and_by_turns(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tour, other = random_tours(rng, 2, n)
+    cycles, room = cycles_of(tour, other, seed)
+    mine, theirs = [], []
+    for cycle in cycles:
+        around = edges_of_walk(cycle)
+        mine += around[0::2]
+        theirs += around[1::2]
+    assert sorted(mine) == sorted(set(edges_of(tour)) - set(edges_of(other)))
+    assert sorted(theirs) == sorted(set(edges_of(other)) - set(edges_of(tour)))
+    assert (room.at == -1).all()
+
+
+def edges_of_walk(cycle: list[int]) -> list[tuple[int, int]]:
+    return [(min(a, b), max(a, b)) for a, b in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
+
+
+@given(st.integers(5, 40), st.integers(0, 10_000))
+@settings(max_examples=100, deadline=None)
+def test_subtours_are_those_of_the_replaced_edges(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tour, other = random_tours(rng, 2, n)
+    cycles, room = cycles_of(tour, other, seed)
+    if not cycles:
+        return
+    cycle = np.array(cycles[0], dtype=np.int32)
+    k = len(cycle) // 2
+    onward = np.append(2 * np.arange(1, k), 0).astype(np.int32)
+    pos = positions(tour)
+    parts = subtours(pos, cycle, onward, room.keys, room.nodes, room.label, room.sizes)
+    around = edges_of_walk(cycle.tolist())
+    left = (set(edges_of(tour)) - set(around[0::2])) | set(around[1::2])
+    root = connected(n, left)
+    found = np.array([room.label[segment_of(room.keys, k, pos[city])] for city in range(n)])
+    assert parts == len(set(root))
+    assert len(set(zip(root, found.tolist(), strict=True))) == parts
+    assert np.array_equal(np.bincount(found), room.sizes[:parts])
+
+
+def connected(n: int, edges: set[tuple[int, int]]) -> list[int]:
+    """For each city, the lowest city connected to it."""
+    root = list(range(n))
+    for _ in range(n):
+        for a, b in edges:
+            root[a] = root[b] = min(root[a], root[b])
+    return root
+
+
+@given(
+    st.integers(6, 80), st.integers(0, 10_000), st.sampled_from(KINDS), st.booleans(), st.booleans()
+)
+@settings(max_examples=60, deadline=None)
+def test_crossing_leaves_tours_and_gains_what_it_says(
+    n: int, seed: int, kind: str, on_grid: bool, greedy: bool
+) -> None:
+    """On grids many edges have the same length, and some cities the same place."""
+    rng = np.random.default_rng(seed)
+    cities = rng.integers(0, 7, (n, 2)).astype(float) if on_grid else 80 * rng.random((n, 2))
+    metric = Metric.of(cities, kind)
+    many, room, state = Tours.of(random_tours(rng, 5, n)), Room.of(n), state_of(seed)
+    near = near_lists(cities, 8)
+    for _ in range(6):
+        before = np.array([metric.length(tour) for tour in many.tours])
+        gain = cross_all(metric.xy, metric.code, near, many, room, state, 1e-9, greedy)
+        after = np.array([metric.length(tour) for tour in many.tours])
+        assert (before - after).sum() == pytest.approx(gain, rel=1e-9, abs=1e-9 * before.sum())
+        assert (after <= before + 1e-9).all()
+        assert (np.sort(many.tours, axis=1) == np.arange(n)).all()
+        for tour, place in zip(many.tours, many.places, strict=True):
+            assert np.array_equal(positions(tour), place)
+        assert (room.owner == -1).all()
+
+
+def test_crossing_tours_that_agree_changes_nothing() -> None:
+    tours = np.tile(np.arange(9, dtype=np.int32), (3, 1))
+    tours[1] = np.roll(tours[1][::-1], 4)
+    metric, many = Metric.of(np.random.default_rng(0).random((9, 2))), Tours.of(tours.copy())
+    near = near_lists(metric.xy, 5)
+    assert cross_all(metric.xy, 0, near, many, Room.of(9), state_of(1), 1e-9, False) == 0
+    assert np.array_equal(many.tours, tours)
+
+
+def test_two_halves_solved_in_different_tours_are_combined() -> None:
+    """Two rings, far apart: each tour has crossed edges in one of them, and a child in neither."""
+    turn = 2 * np.pi * np.arange(12) / 12
+    ring = np.stack([np.cos(turn), np.sin(turn)], 1)
+    metric = Metric.of(np.concatenate([ring - [3, 0], [3, 0] - ring]))
+    good = np.arange(24, dtype=np.int32)
+    tours = np.stack([good, good])
+    tours[0, [5, 6]] = tours[0, [6, 5]]
+    tours[1, [17, 18]] = tours[1, [18, 17]]
+    many, near = Tours.of(tours), near_lists(metric.xy, 10)
+    cross_all(metric.xy, 0, near, many, Room.of(24), state_of(3), 1e-9, False)
+    assert min(metric.length(tour) for tour in tours) == pytest.approx(metric.length(good))
+
+
+def test_edges_are_still_counted_rightly_after_crossing() -> None:
+    """Six tours have at most twelve edges per city, for which there is space."""
+    rng = np.random.default_rng(0)
+    metric = Metric.of(rng.random((60, 2)))
+    many, room, state = Tours.of(random_tours(rng, 6, 60)), Room.of(60), state_of(0)
+    for _ in range(30):
+        cross_all(metric.xy, 0, near_lists(metric.xy, 10), many, room, state, 1e-9, False)
+    seen, times = frequencies(many.tours)
+    assert counted(many.seen, many.times) == counted(seen, times)
+
+
+def counted(seen: np.ndarray, times: np.ndarray) -> dict[tuple[int, int], int]:
+    rows, slots = np.nonzero(times)
+    return {(a, int(seen[a, k])): int(times[a, k]) for a, k in zip(rows, slots, strict=True)}
+
+
+def test_loss_is_the_difference_of_entropies() -> None:
+    """Three of four tours have the edge 0-1 and one has 0-2; then all have 0-1.
+
+    The entropy of these two edges is -(3/4) log(3/4) - (1/4) log(1/4) before and 0 after.
+    """
+    seen, times = np.full((3, 12), -1, dtype=np.int32), np.zeros((3, 12), dtype=np.int32)
+    one, two = np.array([[0, 1]], dtype=np.int32), np.array([[0, 2]], dtype=np.int32)
+    for edge in (one, one, one, two):
+        count(seen, times, edge, 1, 1)
+    surprise = Tours.of(np.tile(np.arange(5, dtype=np.int32), (4, 1))).surprise
+    before = -0.75 * np.log(0.75) - 0.25 * np.log(0.25)
+    assert loss(seen, times, surprise, two, one, 1) == pytest.approx(before)
+    assert loss(seen, times, surprise, one, two, 1) == pytest.approx(before - 2 * 0.5 * np.log(2))
