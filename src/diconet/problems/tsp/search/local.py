@@ -28,7 +28,7 @@ from diconet.problems.tsp.search.exchange import (
 )
 from diconet.problems.tsp.search.metric import distance
 
-_TRIES = 6  # cities drawn for a kick until one is in doubt
+_TRIES = 20  # cities drawn for a kick until one is in doubt
 _WINDOWS = 400  # exchanges that one kick may lead to
 _MOVED = 50_000  # cities that an exchange may move
 # Near neighbours tried per edge in a descent. The first edge tries its whole list, since an edge
