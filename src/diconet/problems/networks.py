@@ -35,7 +35,7 @@ def as_network(
     for one in (problem, problem.task):  # weights may name classes of its own package
         allow_package(type(one).__module__.partition(".")[0])
     path = default_path(problem) if model is None else find_path(model)
-    network = _kept(str(path.resolve()), path.stat().st_mtime_ns, str(place))
+    network = _kept(str(path.absolute()), path.stat().st_mtime_ns, str(place))
     if not problem.accepts(network):
         made_of = f"{type(network.split).__name__} and {type(network.merge).__name__}"
         raise ValueError(

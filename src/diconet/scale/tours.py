@@ -275,7 +275,7 @@ def _searched(part: pd.DataFrame, path: np.ndarray, seed: int) -> np.ndarray:
         lucky = np.uint64((seed * 1009 + number) | 1)
         search_part(
             metric.xy, metric.code, near, path, pos, strand, local, mine, True, True, _SEAM_KICKS,
-            _WALK, tiny, lucky,
+            _WALK, tiny, lucky, 0.0, 0.0,
         )  # fmt: skip
     return path
 

@@ -11,6 +11,7 @@ from diconet.core.model import DiCoNet
 from diconet.core.tree import Growth
 from diconet.nets.axes import AcrossSplit
 from diconet.nets.pair_net import PairNet
+from diconet.problems.tsp.divide import LEAF
 from diconet.problems.tsp.edges import EdgeMerge
 from diconet.problems.tsp.pairs import NODE_INPUTS, PairMerge
 from diconet.problems.tsp.search.metric import Metric
@@ -102,11 +103,12 @@ def test_refinement_only_shortens() -> None:
 
 
 def test_beyond_a_leaf_the_search_is_divided() -> None:
-    cities = np.random.default_rng(0).random((3_300, 2))
-    found = one(cities, model=small(), kicks=5)
-    assert sorted(found.tour.tolist()) == list(range(3_300))
+    num = LEAF + 300
+    cities = np.random.default_rng(0).random((num, 2))
+    found = one(cities, model=small(), kicks=2)
+    assert sorted(found.tour.tolist()) == list(range(num))
     assert found.value == pytest.approx(Metric.of(cities).length(found.tour))
-    assert found.value < 1.1 * (0.7124 * 3_300**0.5 + 0.6)
+    assert found.value < 1.1 * (0.7124 * num**0.5 + 0.6)
 
 
 def test_where_there_is_no_time_the_answer_is_still_a_tour() -> None:

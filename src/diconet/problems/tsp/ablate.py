@@ -143,7 +143,7 @@ def _of_one(
     for way, ((tour, lists_), used, how) in ways.items():
         deadline = time.process_time() + max(seconds - used, 0.0)
         budget = Budget(0.0, deadline, time.process_time)
-        options = {"leaf": min(LEAF, max(len(points) // 4, 8)), **how}
+        options = {"leaf": min(LEAF, max(len(points) // 2, 8)), **how}
         found[way] = metric.length(
             searched(metric, lists_, tour, budget, seed=seed, threads=1, **options)
         )

@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from numba import njit
 
-from diconet.core.noise import mix
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, Level, fold, grow
 from diconet.nets.axes import AcrossSplit
@@ -29,22 +28,24 @@ from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.parts import search_part
 
-LEAF = 2_000
+LEAF = 5_000
 """Maximum cities per leaf: small enough for the cache, large enough to have few seams."""
 
+WHOLE = 2_000
+"""Up to this many cities there is time for so many kicks that the search can start hot."""
+
 _STRANDS = 2
-_WALK = 50  # maximum steps of the walk that picks the edges of a kick
+_WALK = 80  # maximum steps of the walk that picks the edges of a kick
 _BATCH = 2.0  # kicks per city in a round
-_FIRST = 0.5  # the same in the first round, which shows how many kicks there is time for
+_FIRST = 0.1  # the same in the first round, which shows how many kicks there is time for
 _SEAM = 5  # a city lies at a cut if one of this many near neighbours is across it
 _WIDTH = 5  # edges from a cut to the border of the strip that is searched along it
 _MARGIN = 1e-12
 _FEW = 500  # up to this many cities there are several starts
 _STARTS = 4
 _KICKS_PER_START = 25.0  # per city, under a time limit
-# What a kick may cost at first, in units of the edges it removes. Larger tours have too few kicks
-# per city to cool down.
-_HEAT = 0.7
+_HOT = 0.7  # what a kick may cost at first, in units of the edges it removes
+_WARM = 0.2  # the same above `WHOLE` cities, with too few kicks per city to cool down from more
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,12 @@ def searched(
     # In a poor tour, parts would be full of fixed paths outside; this takes little time.
     best = tour = flat.run(tour, True, 0, 0, 0.0, 0.0)
     split = AcrossSplit() if split is None else split
-    for number, step in enumerate(_steps(budget, _HEAT if len(tour) <= LEAF else 0.0)):
+    for number, step in enumerate(_steps(budget, _HOT if len(tour) <= WHOLE else _WARM)):
         if len(tour) <= leaf:
             kicks = int(step.kicks * len(tour))
             tour = flat.run(tour, False, kicks, number, step.warm, step.cool)
         else:
-            args = (metric, near, tour, budget, step.kicks, seed, number, tiny, threads)
+            args = (metric, near, tour, budget, step, seed, number, tiny, threads)
             tour = _Round(*args).run(split, leaf)
         best = min(best, tour, key=metric.length)
     return best
@@ -107,14 +108,20 @@ class _Step:
 
 
 def _steps(budget: Budget, heat: float) -> Iterator[_Step]:
-    """The steps that fill a budget, cooling down from `heat` to 0 as it runs out."""
+    """The steps that fill a budget, cooling down from `heat` to 0 as it runs out.
+
+    With a deadline, the first step is cold: it may turn out that there is no time for another.
+    """
     begun, done, total = budget.clock(), 0.0, budget.kicks
+    if budget.deadline is not None and not budget.over:
+        yield _Step(_FIRST, 0.0, 0.0)
+        done = _FIRST
     while not budget.over:
         kicks = min(_BATCH, total - done)
         if budget.deadline is not None:
             used = (budget.clock() - begun) / (budget.deadline - begun)
-            total = done / used if done else np.inf
-            kicks = min(_BATCH, max(total - done, 0.01)) if done else _FIRST
+            total = done / used
+            kicks = min(_BATCH, max(total - done, 0.01))
         if kicks <= 0:
             return
         yield _Step(kicks, heat * (1 - done / total), heat * max(1 - (done + kicks) / total, 0.0))
@@ -138,8 +145,8 @@ class _Flat:
         link = np.full((len(tour), 2), -1, dtype=np.int32)
         core = np.arange(len(tour), dtype=np.int32)
         search(
-            self.metric.xy, self.metric.code, self.near, link, tour, core, descend, kicks, _WALK,
-            self.tiny, _seed(self.seed, number), warm, cool,
+            self.metric.xy, self.metric.code, self.near, link, tour, core, descend, kicks,
+            min(_WALK, len(tour)), self.tiny, _seed(self.seed, number), warm, cool,
         )  # fmt: skip
         return tour
 
@@ -151,17 +158,15 @@ class _Flat:
         while not number or (not budget.over if timed else number < _STARTS):
             rng = np.random.default_rng([self.seed, number])
             start = rng.permutation(len(tour)).astype(np.int32) if number else tour
-            found = self.run(start, True, kicks, number, _HEAT, 0.0)
+            found = self.run(start, True, kicks, number, _HOT, 0.0)
             best = min(best, found, key=self.metric.length)
             number += 1
         return best
 
 
 def _seed(*numbers: int) -> np.uint64:
-    """A separate seed for every search."""
-    state = torch.tensor(0, device="cpu")
-    for number in numbers:
-        state = mix(state, number)
+    """A separate seed for every search, positive as a signed number too."""
+    state = np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]
     return np.uint64((int(state) & (2**63 - 1)) | 1)
 
 
@@ -174,14 +179,14 @@ class _Round:
         near: np.ndarray,
         tour: np.ndarray,
         budget: Budget,
-        kicks: float,
+        step: _Step,
         seed: int,
         number: int,
         tiny: float,
         threads: int | None,
     ) -> None:
         self.metric, self.near, self.budget = metric, near, budget
-        self.kicks, self.tiny, self.threads = kicks, tiny, threads or available_threads()
+        self.step, self.tiny, self.threads = step, tiny, threads or available_threads()
         self.seeds = (seed, number)
         num = len(tour)
         # Strands begin elsewhere in every round, so that their ends move too.
@@ -237,10 +242,12 @@ class _Round:
             members,
             False,
             seam,
-            self.kicks,
+            self.step.kicks,
             _WALK,
             self.tiny,
             seed,
+            self.step.warm,
+            self.step.cool,
         )
 
 

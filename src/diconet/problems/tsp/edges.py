@@ -120,9 +120,12 @@ class EdgeMerge(Part):
         sets = level.sets
         graph = NearGraph.of(sets, self.slots)
         prior, known = _handed_up(sets, graph, below)
-        changed = (graph.present & ~known).any(1)
-        scored = graph.around(changed, self.reach)
-        region = graph.around(scored, self.context).nonzero().squeeze(1)
+        if below is None:  # nothing has been scored yet
+            scored = torch.ones_like(known[:, 0])
+            region = torch.arange(len(scored), device=scored.device)
+        else:
+            scored = graph.around((graph.present & ~known).any(1), self.reach)
+            region = graph.around(scored, self.context).nonzero().squeeze(1)
         fresh = prior.new_zeros(prior.shape)
         for rows in self._groups(sets, region):
             fresh = fresh.index_copy(0, rows, self.score(sets, graph, prior, known, rows))
@@ -141,7 +144,7 @@ class EdgeMerge(Part):
         rows: Int[Tensor, "rows"],
     ) -> Float[Tensor, "rows slots"]:
         """The scores of some rows, which see only each other."""
-        part = graph.within(rows)
+        part = graph if len(rows) == sets.num_items else graph.within(rows)
         below = torch.stack([prior[rows] / 4, known[rows].to(prior.dtype)], 2)
         features = torch.cat([edge_features(sets.items[rows], part), below], 2)
         return self.net(part, features * part.present[:, :, None])
@@ -211,6 +214,8 @@ def at_roots(
     roots: SetBatch, sets: SetBatch, graph: NearGraph, logits: Float[Tensor, "items slots"]
 ) -> EdgeSignal:
     """A level's signal, renumbered by the rows of the roots."""
+    if sets is roots:
+        return EdgeSignal(roots, graph, logits)
     shape = (roots.num_items, graph.slots)
     neighbour = torch.arange(shape[0], device=sets.index.device)[:, None].repeat(1, shape[1])
     neighbour[sets.index] = sets.index[graph.neighbour]

@@ -30,7 +30,7 @@ from diconet.problems.inputs import (
 from diconet.problems.networks import as_network
 from diconet.problems.progress import tell
 from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
-from diconet.problems.tsp.divide import LEAF, Budget, searched
+from diconet.problems.tsp.divide import LEAF, WHOLE, Budget, searched
 from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, LengthMerge, scored_once
 from diconet.problems.tsp.pairs import PairMerge
 from diconet.problems.tsp.population import Start, crossed, is_crossed
@@ -303,7 +303,7 @@ def _tour(
 
 def _usual_kicks(num: int) -> float:
     """The default kicks per city, after which little is left to gain; fewer for many cities."""
-    return min(_MOST_KICKS, num**2 / 60) if num <= LEAF else _MANY_CITIES_KICKS
+    return min(_MOST_KICKS, num**2 / 60) if num <= WHOLE else _MANY_CITIES_KICKS
 
 
 def _starts(flat: np.ndarray, signal: _Signal) -> Start:

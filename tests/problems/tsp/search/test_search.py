@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diconet.problems.tsp.divide import Budget, searched
+from diconet.problems.tsp.divide import WHOLE, Budget, _Step, _steps, searched
 from diconet.problems.tsp.search.decode import greedy_tour
 from diconet.problems.tsp.search.exchange import (
     improve,
@@ -148,9 +148,11 @@ def test_linked_edges_stay(n: int, seed: int) -> None:
     assert kept <= edges_of(tour)
 
 
-@given(st.integers(10, 80), st.integers(0, 10_000), st.booleans())
+@given(st.integers(10, 80), st.integers(0, 10_000), st.booleans(), st.sampled_from([0.0, 2.0]))
 @settings(max_examples=80, deadline=None)
-def test_searching_a_part_leaves_the_rest_as_it_was(n: int, seed: int, closed: bool) -> None:
+def test_searching_a_part_leaves_the_rest_as_it_was(
+    n: int, seed: int, closed: bool, warm: float
+) -> None:
     """Edges between cities outside stay, ends of an open path too, and the gain is as it says."""
     rng = np.random.default_rng(seed)
     cities = rng.random((n, 2))
@@ -161,8 +163,9 @@ def test_searching_a_part_leaves_the_rest_as_it_was(n: int, seed: int, closed: b
     outside = {e for e in edges_of(path) if not e & set(members.tolist())}
     gain = search_part(
         metric.xy, 0, near, path, positions(path), np.zeros(n, np.int32), -np.ones(n, np.int32),
-        members, closed, True, 2.0, 10, 1e-9, SEED,
+        members, closed, True, 2.0, 10, 1e-9, SEED, warm, warm,
     )  # fmt: skip
+    assert gain >= 0 or warm
     assert is_permutation(path, n)
     assert outside <= edges_of(path)
     assert metric.length(path) == pytest.approx(metric.length(before_) - gain)
@@ -250,13 +253,49 @@ def test_candidates_lead_out_of_a_cluster() -> None:
     assert np.array_equal(candidate_lists(cities, likely)[:, :5], likely)
 
 
-def test_a_short_and_warm_search_does_not_lengthen_a_good_tour() -> None:
+@pytest.mark.parametrize("leaf", [600, 150])
+def test_a_short_and_warm_search_does_not_lengthen_a_good_tour(leaf: int) -> None:
     cities = np.random.default_rng(0).random((600, 2))
     metric, near = Metric.of(cities), candidate_lists(cities)
     good = searched(metric, near, np.arange(600), Budget(30.0))
     for seed in range(5):
-        again = searched(metric, near, good, Budget(0.2), seed=seed)
+        again = searched(metric, near, good, Budget(0.2), seed=seed, leaf=leaf)
         assert metric.length(again) <= metric.length(good) + 1e-9
+
+
+def test_a_search_cools_down_to_nothing_as_its_kicks_run_out() -> None:
+    """Five kicks per city in steps of two: from 1 to 3/5, to 1/5, to 0."""
+    heats = [(step.warm, step.cool) for step in _steps(Budget(5.0), 1.0)]
+    assert heats == [pytest.approx(pair) for pair in ((1, 0.6), (0.6, 0.2), (0.2, 0))]
+
+
+def test_with_a_deadline_the_first_step_is_cold_and_the_last_one_ends_cold() -> None:
+    """A clock on which each kick per city takes a second, and a time for seven of them."""
+    steps: list[_Step] = []
+
+    def clock() -> float:
+        return sum(step.kicks for step in steps)
+
+    for step in _steps(Budget(0.0, 7.0, clock), 1.0):
+        steps.append(step)
+    assert (steps[0].warm, steps[0].cool) == (0, 0)
+    assert steps[1].warm == pytest.approx(1 - steps[0].kicks / 7)
+    assert all(step.warm > step.cool for step in steps[1:])
+    assert steps[-1].cool == pytest.approx(0)
+    assert sum(step.kicks for step in steps) == pytest.approx(7)
+
+
+def test_many_cities_accept_losses_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above `WHOLE` cities a search with losses gives another tour than one without."""
+    cities = np.random.default_rng(0).random((WHOLE + 100, 2))
+    metric, near = Metric.of(cities), candidate_lists(cities)
+
+    def found() -> np.ndarray:
+        return searched(metric, near, np.arange(len(cities)), Budget(1.0), leaf=1_000)
+
+    warm = found()
+    monkeypatch.setattr("diconet.problems.tsp.divide._WARM", 0.0)
+    assert not np.array_equal(warm, found())
 
 
 def test_no_edge_across_the_map_is_left() -> None:

@@ -28,7 +28,7 @@ from diconet.problems.tsp.search.exchange import (
 )
 from diconet.problems.tsp.search.metric import distance
 
-_TRIES = 6  # cities drawn for a kick until one is in doubt
+_TRIES = 20  # cities drawn for a kick until one is in doubt
 _WINDOWS = 400  # exchanges that one kick may lead to
 _MOVED = 50_000  # cities that an exchange may move
 # Near neighbours tried per edge in a descent. The first edge tries its whole list, since an edge
@@ -53,7 +53,6 @@ def search(xy, code, near, link, tour, core, descend, kicks, walk, tiny, seed, w
     far = measured(xy, code, near)
     pos = positions(tour)
     spare = np.empty(n, dtype=np.int32)
-    kept = tour.copy()
     windows = np.empty((_WINDOWS, 2), dtype=np.int32)
     waiting = np.zeros(n, dtype=np.bool_)
     queue = np.empty(n, dtype=np.int32)
@@ -64,7 +63,7 @@ def search(xy, code, near, link, tour, core, descend, kicks, walk, tiny, seed, w
             code, near, far, link, tour, pos, tiny, _DEEP, t, gains, room, spare,
             windows, waiting, queue,
         )  # fmt: skip
-        kept[:] = tour
+    kept = tour.copy()
     state = np.array([seed], dtype=np.uint64)
     for number in range(kicks if len(core) > 0 else 0):
         heat = warm + (cool - warm) * number / kicks

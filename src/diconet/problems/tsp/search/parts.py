@@ -23,12 +23,13 @@ _CLOSE = 5  # a city is at a border if one of this many near neighbours is missi
 @njit(cache=True, nogil=True)
 @no_type_check
 def search_part(
-    xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed
+    xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed,
+    warm, cool,
 ):  # fmt: skip
     """Searches among `members` of a path (a round trip if `closed`), and returns the gain.
 
     There are `kicks` per city of the part's core: kicks that start at the border can seldom be
-    repaired there.
+    repaired there. What a kick may cost decreases from `warm` to `cool`, as in `search`.
 
     `path` holds cities in order and `pos` their positions; both are changed. `strand` is the path
     of each city, `local` a work array with one number per city; entries of cities on other paths
@@ -67,7 +68,7 @@ def search_part(
     core = core_of(own_near, missing)
     gain = search(
         own_xy, code, own_near, link, tour, core, descend, int(kicks * len(core)), walk, tiny, seed,
-        0.0, 0.0,
+        warm, cool,
     )  # fmt: skip
     if gain != 0:
         _write_back(path, pos, where, tour, link)
