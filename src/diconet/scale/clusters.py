@@ -18,7 +18,7 @@ from diconet.problems.networks import as_network
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import Chunks
 from diconet.scale.sampled import Census, counted, first_centres
-from diconet.scale.work import by_block, computed, in_order, leaves, merged
+from diconet.scale.work import by_block, computed, in_order, leaves, reduced
 
 _ENOUGH = 1e-3
 """Another round of Lloyd's algorithm, a pass over all points, must gain this share of the cost."""
@@ -91,8 +91,7 @@ def kmeans(
     centers, on_sample, sample_size = computed(first_centres(chunks, census, k, network, seed))
     at_first: float | None = None
     for rounds in range(lloyd + 1):
-        sums = leaves(_Sums.of, chunks, "round", centers)
-        found: _Sums = computed(merged(_Sums.merge, sums, "round"))
+        found: _Sums = reduced(_Sums.of, _Sums.merge, chunks, "round", centers)
         at_first = found.cost if at_first is None else at_first
         better = found.means(centers)
         gain = found.gain(centers, better)

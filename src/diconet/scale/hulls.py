@@ -16,7 +16,7 @@ from diconet.problems.hull.solve import area
 from diconet.problems.hull.solve import convex_hull as hull_in_memory
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import ROW_BITS, Chunks
-from diconet.scale.work import computed, leaves, merged, offsets_of
+from diconet.scale.work import offsets_of, reduced
 
 _ROUNDING = 1e-14
 """Above the largest rounding error of a point's side of an edge, relative to the squared extent."""
@@ -79,8 +79,7 @@ def convex_hull(
     node has its true hull.
     """
     chunks = Chunks.of(points, "points", ("x", "y"), columns)
-    parts = leaves(_leaf, chunks, "hull")
-    found: _Corners = computed(merged(partial(_merge, model=model, seed=seed), parts, "hull"))
+    found: _Corners = reduced(_leaf, partial(_merge, model=model, seed=seed), chunks, "hull")
     if len(found.points) == 0:
         raise ValueError("points must hold at least 1 row; got none.")
     row = found.address & ((1 << ROW_BITS) - 1)

@@ -22,23 +22,22 @@ import pandas as pd
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_amount
-from diconet.problems.knapsack.solve import Packing
+from diconet.problems.knapsack.solve import BoundedChoice, Packing
 from diconet.problems.knapsack.solve import knapsack as knapsack_in_memory
-from diconet.problems.solution import Solution
 from diconet.scale.chunks import Chunks
-from diconet.scale.work import by_block, computed, gathered, in_order, leaves, merged, offsets_of
+from diconet.scale.work import by_block, gathered, in_order, leaves, offsets_of, reduced
 
 CORE = 4_096
 """The largest number of items that go up the tree."""
 
-_DIGIT = 16
+_DIGIT, _TOP = 16, 2**63 - 1
 _UNIT = 1_126  # doubles are whole multiples of 2 to the power of minus this
 _MARGIN = 2.0**-50
 _SUM_BITS = 52
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LargePacking(Solution):
+class LargePacking(BoundedChoice):
     """A choice among `size` items: `taken` says for each item, in order, whether it is taken.
 
     `taken` is a Dask array, computed on demand, and `chosen` the indices of the items taken.
@@ -57,29 +56,13 @@ class LargePacking(Solution):
         """The indices of the items taken, in order."""
         return da.flatnonzero(self.taken)
 
-    @property
-    def gap(self) -> float:
-        """How much better the best choice could be, relative to this one; 0 if proven optimal."""
-        if self.bound <= self.value:
-            return 0.0
-        return self.bound / self.value - 1 if self.value > 0 else math.inf
-
     def quality(self) -> str:
         """A bound on the distance to the best choice."""
-        if self.gap == 0:
-            return f"{self.size} items, proven optimal"
-        return f"{self.size} items, at most {100 * self.gap:.3g}% below the best"
+        return f"{self.size} items, {self.proof()}"
 
     def record(self) -> dict[str, Any]:
         """Items, value, weight, capacity and what is proven, without the choice itself."""
-        return {
-            "items": self.size,
-            "value": self.value,
-            "weight": self.weight,
-            "capacity": self.capacity,
-            "bound": self.bound,
-            "gap": self.gap if math.isfinite(self.gap) else None,
-        }
+        return {"items": self.size} | super().record()
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """The chosen items, one chunk at a time."""
@@ -107,11 +90,10 @@ def knapsack(
     chunks = Chunks.of(table, "items", ("value", "weight"), columns)
     limit = check_amount(capacity, "capacity")
     room = exact_sum(np.array([limit]))
-    census: _Census = computed(merged(gathered, leaves(_census, chunks, "items", room), "items"))
+    census: _Census = reduced(_census, gathered, chunks, "items", room)
     offsets = offsets_of(census.sizes)
     end = _Break(-1) if census.weight <= room else _break(chunks, census, room, offsets)
-    parts = leaves(_Core.of, chunks, "core", room, end, offsets)
-    core: _Core = computed(merged(_Core.merge, parts, "core"))
+    core: _Core = reduced(_Core.of, _Core.merge, chunks, "core", room, end, offsets)
     picked, bound = _solved(core, room, end.rate, model, seed)
     inside = _numbers(core.items)[picked]
     total = core.value + exact_sum(inside[:, 0])
@@ -209,54 +191,47 @@ class _Break:
 def _break(chunks: Chunks, census: _Census, room: int, offsets: np.ndarray) -> _Break:
     """The break, found digit by digit from histograms of weight by rate, then by index for ties."""
     unit = census.weight.bit_length() - _SUM_BITS
-    limit, above = room >> unit, 0.0
+    limit, above, many = room >> unit, 0.0, CORE
 
-    def digit(how: Any, *where: Any) -> tuple[int, int]:
-        """The digit at which the capacity ends, and how many items have it."""
-        nonlocal above
-        parts = leaves(_histogram, chunks, "rates", room, offsets, unit, how, *where)
-        weight, count = computed(merged(_added, parts, "rates"))
-        down = np.cumsum(weight) + above
-        place = min(int(np.searchsorted(down, limit, side="right")), len(weight) - 1)
-        above = float(down[place - 1]) if place else above
-        return place, int(count[place])
+    def located(bits: int, enough: int, tied: int | None = None) -> int:
+        """The key of so many bits at which the capacity ends, or the first of `enough` around."""
+        nonlocal above, many
+        low, shift = 0, bits
+        while shift > 0 and many > enough:
+            shift = max(0, shift - _DIGIT)
+            how = room, offsets, unit, tied, low, shift
+            weight, count = reduced(_histogram, _added, chunks, "rates", *how)
+            down = np.cumsum(weight) + above
+            place = min(int(np.searchsorted(down, limit, side="right")), len(weight) - 1)
+            above, many = float(down[place - 1]) if place else above, int(count[place])
+            low += place << shift
+        return low
 
-    prefix, shift, many = 0, 64, CORE
-    while shift > 0 and many > 1:  # an imprecise rate makes the bound loose
-        shift -= _DIGIT
-        place, many = digit(_rate_digit, prefix, shift)
-        prefix = (prefix << _DIGIT) + 2**_DIGIT - 1 - place
-    least = ((prefix + 1) << shift) - 1
-    cut, step = 0, int(census.sizes.sum())
-    while many > CORE // 4 and step > 1:
-        step = -(-step // 2**_DIGIT)
-        place, many = digit(_place_digit, least, cut, step)
-        cut += place * step
-    return _Break(least, cut)
-
-
-def _rate_digit(bits: np.ndarray, index: np.ndarray, prefix: int, shift: int) -> Any:
-    """Which items have this prefix, and the next digit of each, counted from the highest."""
-    here = bits >> (shift + _DIGIT) == prefix if shift + _DIGIT < 64 else np.full(len(bits), True)
-    return here, 2**_DIGIT - 1 - ((bits[here] >> shift) & (2**_DIGIT - 1))
-
-
-def _place_digit(bits: np.ndarray, index: np.ndarray, least: int, cut: int, step: int) -> Any:
-    """Which items have this rate and lie in this range of indices, and in which part of it."""
-    digit = (index - cut) // step
-    here = (bits == least) & (digit >= 0) & (digit < 2**_DIGIT)
-    return here, digit[here]
+    least = _TOP - located(64, 1)  # an imprecise rate makes the bound loose
+    return _Break(least, located(int(census.sizes.sum()).bit_length(), CORE // 4, least))
 
 
 def _histogram(
-    rows: np.ndarray, number: int, room: int, offsets: np.ndarray, unit: int, how: Any, *where: Any
+    rows: np.ndarray,
+    number: int,
+    room: int,
+    offsets: np.ndarray,
+    unit: int,
+    tied: int | None,
+    low: int,
+    shift: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weight, rounded down to whole units, and number of items per digit."""
+    """Weight, rounded down to whole units, and number of items by a digit of their key, from `low`.
+
+    The key descends with the rate; among items `tied` at a rate, it is the index.
+    """
     place = np.flatnonzero(_useful(rows, room))
-    rows = rows[place]
-    here, digit = how(_rate_bits(rows), offsets[number] + place, *where)
-    whole = np.floor(np.ldexp(rows[here, 1], _UNIT - unit))
-    many = 2**_DIGIT
+    bits, many = _rate_bits(rows[place]), 2**_DIGIT
+    if tied is not None:
+        place = place[bits == tied]
+    digit = ((_TOP - bits if tied is None else offsets[number] + place) - low) >> shift
+    here = (digit >= 0) & (digit < many)
+    digit, whole = digit[here], np.floor(np.ldexp(rows[place[here], 1], _UNIT - unit))
     return np.bincount(digit, whole, minlength=many), np.bincount(digit, minlength=many)
 
 

@@ -86,6 +86,17 @@ def merged(merge: Callable[[list[Any]], Any], parts: Sequence[Delayed], name: st
     return level[0]
 
 
+def reduced(
+    work: Callable[..., Any],
+    merge: Callable[[list[Any]], Any],
+    chunks: Chunks,
+    name: str,
+    *shared: Any,
+) -> Any:
+    """The result of one pass: work on every leaf, merged up the tree."""
+    return computed(merged(merge, leaves(work, chunks, name, *shared), name))
+
+
 def gathered(parts: list[_T]) -> _T:
     """Several dataclasses combined into one: arrays concatenated, numbers added, recursively."""
     first: Any = parts[0]

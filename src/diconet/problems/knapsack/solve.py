@@ -41,8 +41,39 @@ _KEPT, _FLIPPED, _LEFT = range(3)
 """Whether the relaxation took an item and the answer keeps it, the tree put it in, or neither."""
 
 
+class BoundedChoice(Solution):
+    """A choice of items with a `bound`, an upper bound on the value of any choice."""
+
+    weight: float
+    capacity: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How much better the best choice could be, relative to this one; 0 if proven optimal."""
+        if self.bound <= self.value:
+            return 0.0
+        return self.bound / self.value - 1 if self.value > 0 else math.inf
+
+    def proof(self) -> str:
+        """The gap in words."""
+        if self.gap == 0:
+            return "proven optimal"
+        return f"at most {100 * self.gap:.3g}% below the best"
+
+    def record(self) -> dict[str, Any]:
+        """Value, weight, capacity and what is proven of the value."""
+        return {
+            "value": self.value,
+            "weight": self.weight,
+            "capacity": self.capacity,
+            "bound": self.bound,
+            "gap": self.gap if math.isfinite(self.gap) else None,
+        }
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Packing(Solution):
+class Packing(BoundedChoice):
     """A choice of items: `chosen`, their indices in order, of total `weight` and `value`.
 
     `bound` is an upper bound on the value of any choice, and `gap` bounds the relative distance of
@@ -57,31 +88,14 @@ class Packing(Solution):
     weight: float
     bound: float
 
-    @property
-    def gap(self) -> float:
-        """How much better the best choice could be, relative to this one; 0 if proven optimal."""
-        if self.bound <= self.value:
-            return 0.0
-        return self.bound / self.value - 1 if self.value > 0 else math.inf
-
     def quality(self) -> str:
         """The number of items, and a bound on the distance to the best choice."""
-        items = f"{len(self.chosen)} of {len(self.values)} items"
-        if self.gap == 0:
-            return f"{items}, proven optimal"
-        return f"{items}, at most {100 * self.gap:.3g}% below the best"
+        return f"{len(self.chosen)} of {len(self.values)} items, {self.proof()}"
 
     def record(self) -> dict[str, Any]:
         """Items, value, weight, capacity, what is proven of the value, and the choice."""
-        return {
-            "items": len(self.values),
-            "value": self.value,
-            "weight": self.weight,
-            "capacity": self.capacity,
-            "bound": self.bound,
-            "gap": self.gap if math.isfinite(self.gap) else None,
-            "chosen": self.chosen.tolist(),
-        }
+        items = {"items": len(self.values)}
+        return items | super().record() | {"chosen": self.chosen.tolist()}
 
     def item_columns(self) -> dict[str, np.ndarray]:
         return {"value": self.values, "weight": self.weights}
