@@ -15,12 +15,7 @@ from diconet.core.model import Part
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.problems.kmeans.distances import TINY
-from diconet.problems.kmeans.exchange_kernels import (
-    GAIN,
-    HALF,
-    LABEL,
-    LOSS,
-)
+from diconet.problems.kmeans.exchange_kernels import GAIN, HALF, LABEL, LOSS
 from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.frame import means_of
 from diconet.problems.kmeans.lloyd import lloyd
@@ -122,13 +117,13 @@ class ExchangeMerge(Part):
             raise ValueError(f"sample must be at least 1; got {sample}.")
         self.rounds, self.tries, self.sample = rounds, tries, sample
 
-    def forward(self, level: Level, below: Clustering | None, target: None) -> Clustering:
-        return self.joined(level, below, None)
-
-    def joined(
-        self, level: Level, below: Clustering | None, weights: Float[Tensor, "items"] | None
+    def forward(
+        self,
+        level: Level,
+        below: Clustering | None,
+        target: None,
+        weights: Float[Tensor, "items"] | None = None,
     ) -> Clustering:
-        """The clusters of a level's nodes, for points that may have weights."""
         if below is None:
             below = self._bottom(level, weights)
         counts = torch.ones_like(level.sets.sizes)
@@ -217,12 +212,7 @@ def exchanged(
 
 
 def _searched(
-    x: np.ndarray,
-    w: np.ndarray,
-    labels: np.ndarray,
-    k: int,
-    merge: ExchangeMerge,
-    kicks: bool,
+    x: np.ndarray, w: np.ndarray, labels: np.ndarray, k: int, merge: ExchangeMerge, kicks: bool
 ) -> np.ndarray:
     """The labels of one node after its search, and after kicks for as long as these pay."""
     tries, size, in_vain = int(merge.tries * k), 1 + k // _KICKED, 0
@@ -282,14 +272,3 @@ def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ..
 def as_array(points: Float[Tensor, "items features"]) -> np.ndarray:
     """Points for the compiled loops, which take single and double precision."""
     return np.ascontiguousarray(to_host(points))
-
-
-@dataclass(frozen=True)
-class OfWeighted:
-    """The exchange merge for points with weights."""
-
-    merge: ExchangeMerge
-    weights: Float[Tensor, "items"]
-
-    def __call__(self, level: Level, below: Clustering | None, target: None) -> Clustering:
-        return self.merge.joined(level, below, self.weights)

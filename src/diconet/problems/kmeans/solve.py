@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack, overload
 
@@ -27,7 +28,7 @@ from diconet.problems.inputs import (
 )
 from diconet.problems.kmeans.answer import Clusters, clusters_of
 from diconet.problems.kmeans.budget import SharedBudget
-from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, OfWeighted, as_array
+from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, as_array
 from diconet.problems.kmeans.frame import Frame
 from diconet.problems.kmeans.lloyd import Settled, lloyd
 from diconet.problems.kmeans.problem import PROBLEM
@@ -153,7 +154,7 @@ def _settled(
         counts = sets.context[:, 0].long()
         merged = Clustering(sets, weights, tree.leaves, counts)
     else:
-        merged = fold(OfWeighted(merge, weights), tree)
+        merged = fold(partial(merge, weights=weights), tree)
     if rounds == 0:
         return [Settled(to_host(labels), 0) for labels in sets.unpack(merged.leaves)]
     starts: Sequence[Any] = [None] * len(sets)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numba import njit
@@ -43,6 +44,18 @@ def used(sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Float[Tensor, "sets"]
 def worth(sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Float[Tensor, "sets"]:
     """The value of the chosen items of each set."""
     return sets.sum(torch.where(chosen, sets.items[:, VALUE].double(), 0.0))
+
+
+def whole_instances(sets: SetBatch) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Values, weights and capacity of every set as integers."""
+    whole = sets.items.round().long()
+    if not bool((whole == sets.items).all()):
+        raise ValueError("values and weights must be whole numbers for branch and bound.")
+    capacities = sets.context[:, ROOM].long().tolist()
+    return [
+        (to_host(items[:, VALUE]), to_host(items[:, WEIGHT]), capacity)
+        for items, capacity in zip(sets.unpack(whole), capacities, strict=True)
+    ]
 
 
 def greedy_fill(

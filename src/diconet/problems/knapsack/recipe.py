@@ -23,11 +23,16 @@ from diconet.nets.similarity import SimilarityNet
 from diconet.problems.knapsack.call_loss import call_loss
 from diconet.problems.knapsack.fill import NUM_INPUTS, FillSplit, RandomOrder, RatioOrder
 from diconet.problems.knapsack.flip_score import FlipScore, flip_loss
-from diconet.problems.knapsack.greedy import greedy_that_skips, greedy_that_stops, worth
+from diconet.problems.knapsack.greedy import (
+    greedy_that_skips,
+    greedy_that_stops,
+    whole_instances,
+    worth,
+)
 from diconet.problems.knapsack.pack import PackMerge
 from diconet.problems.knapsack.problem import PROBLEM
 from diconet.problems.knapsack.repair import CORE_GROWTH, CoreSplit, FrontierMerge
-from diconet.problems.knapsack.search import Hunt, one_by_one
+from diconet.problems.knapsack.search import Hunt
 from diconet.problems.knapsack.search import run as run_trees
 from diconet.problems.knapsack.task import KnapsackTask
 from diconet.problems.networks import from_runs, shipped
@@ -155,7 +160,7 @@ def answer_of(model: DiCoNet) -> Answer:
             some = sets.take(which)
             part = some.as_roots()
             if isinstance(model.split, CoreSplit):
-                hunts = [Hunt.of_set(one) for one in one_by_one(part)]
+                hunts = [Hunt.of(*one) for one in whole_instances(part)]
                 run_trees(hunts, model, torch.zeros_like(part.sizes))
                 mask = from_host(np.concatenate([hunt.chosen for hunt in hunts]), chosen)
                 chosen[some.index[mask]] = True
