@@ -128,8 +128,8 @@ def in_order(parts: Sequence[Delayed], sizes: Sequence[int] | np.ndarray, dtype:
     return da.concatenate(pieces) if pieces else da.zeros(0, dtype=dtype)
 
 
-def computed(wanted: Delayed) -> Any:
-    """The result of a task: on the current Dask client, or in this process if there is none."""
+def computed(wanted: Delayed | da.Array) -> Any:
+    """The result of a task or array: on the current Dask client, or in this process if there is none."""
     client = _client()
     if client is None:
         return compute(wanted)[0]
