@@ -129,7 +129,7 @@ def in_order(parts: Sequence[Delayed], sizes: Sequence[int] | np.ndarray, dtype:
 
 
 def computed(wanted: Delayed | da.Array) -> Any:
-    """The result of a task or array: on the current Dask client, or in this process if there is none."""
+    """The result of a task: on the current Dask client, or in this process if there is none."""
     client = _client()
     if client is None:
         return compute(wanted)[0]
