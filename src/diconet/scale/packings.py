@@ -22,7 +22,7 @@ import pandas as pd
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_amount
-from diconet.problems.knapsack.solve import BoundedChoice
+from diconet.problems.knapsack.answer import BoundedChoice
 from diconet.problems.knapsack.solve import knapsack as knapsack_in_memory
 from diconet.scale.chunks import Chunks
 from diconet.scale.work import by_block, gathered, in_order, leaves, offsets_of, reduced

@@ -96,13 +96,11 @@ class Settings:
         return DiCoNet(split, PackMerge(), depth=self.num_splits + 1)
 
 
-def train_model(
-    settings: Settings,
-    run: Path,
-    quiet: bool = False,
-    device: str | torch.device | None = None,
-) -> DiCoNet:
-    """Trains a network from the reward alone, or from its own answers, in the folder `run`."""
+def train_model(settings: Settings, run: Path, **how: Any) -> DiCoNet:
+    """Trains a network from the reward alone, or from its own answers, in the folder `run`.
+
+    Other arguments are those of `train`: `quiet`, `device`.
+    """
     test = {size: _Test.of(size, 64, "validate", 0) for size in SIZES}
 
     def ratios(model: DiCoNet) -> dict[str, float]:
@@ -111,16 +109,8 @@ def train_model(
             f"ratio_{size}": t.to(model.device).ratio(answer_of(model)) for size, t in test.items()
         }
 
-    return train(
-        settings.build(),
-        KnapsackTask(),
-        settings.train,
-        run=run,
-        evaluate=ratios,
-        loss=LOSSES[settings.split],
-        device=device,
-        quiet=quiet,
-    )
+    how |= {"evaluate": ratios, "loss": LOSSES[settings.split]}
+    return train(settings.build(), KnapsackTask(), settings.train, run=run, **how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +176,7 @@ def best_splits(model: DiCoNet, size: int, *, num_sets: int = 64) -> int:
     return min(range(len(ratios)), key=ratios.__getitem__)
 
 
-NETWORKS = {
-    "knapsack_baseline": "baseline",
-    "knapsack_paper": "paper",
-    DEFAULT_MODEL: "default",
-}
+NETWORKS = {"knapsack_baseline": "baseline", "knapsack_paper": "paper", DEFAULT_MODEL: "default"}
 """The presets that make the networks of the table, by the names of their weights."""
 
 
@@ -202,7 +188,7 @@ def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
     folders = {name: runs / f"knapsack_{preset}" for name, preset in NETWORKS.items()}
     for name, preset in NETWORKS.items():
         settings = read_settings(Settings, PROBLEM.folder("presets"), preset, [])
-        train_model(settings, folders[name], quiet)
+        train_model(settings, folders[name], quiet=quiet)
     return from_runs(folders)
 
 
