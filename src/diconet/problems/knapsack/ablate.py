@@ -36,11 +36,8 @@ def ablate(
     if not seconds > 0:
         raise ValueError(f"seconds must be above 0; got {seconds}.")
     ways = _ways()
-    run(
-        [Hunt.of(*draw("weakly", 50, 100, np.random.default_rng(0)))],
-        ways[_HAND],
-        torch.zeros(1).long(),
-    )
+    small = Hunt.of(*draw("weakly", 50, 100, np.random.default_rng(0)))
+    run([small], ways[_HAND], torch.tensor([0]))  # compiles
     records = []
     for size in sizes:
         rng = np.random.default_rng([seed, size])
