@@ -25,7 +25,7 @@ from diconet.problems.inputs import check_amount
 from diconet.problems.knapsack.answer import BoundedChoice
 from diconet.problems.knapsack.solve import knapsack as knapsack_in_memory
 from diconet.scale.chunks import Chunks
-from diconet.scale.work import by_block, gathered, in_order, leaves, offsets_of, reduced
+from diconet.scale.work import added, by_block, gathered, in_order, leaves, offsets_of, reduced
 
 CORE = 4_096
 """The largest number of items that go up the tree."""
@@ -196,7 +196,7 @@ def _break(chunks: Chunks, census: _Census, room: Fraction, offsets: np.ndarray)
         while shift > 0 and many > enough:
             shift = max(0, shift - _DIGIT)
             how = room, offsets, unit, tied, low, shift
-            weight, count = reduced(_histogram, _added, chunks, "rates", *how)
+            weight, count = reduced(_histogram, added, chunks, "rates", *how)
             down = np.cumsum(weight) + before
             place = min(int(np.searchsorted(down, limit, side="right")), len(weight) - 1)
             before, many = float(down[place - 1]) if place else before, int(count[place])
@@ -229,10 +229,6 @@ def _histogram(
     here = (digit >= 0) & (digit < many)
     digit, whole = digit[here], np.floor(np.ldexp(rows[place[here], 1], -unit))
     return np.bincount(digit, whole, minlength=many), np.bincount(digit, minlength=many)
-
-
-def _added(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    return sum(w for w, _ in parts), sum(c for _, c in parts)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)

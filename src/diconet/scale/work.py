@@ -110,6 +110,11 @@ def gathered(parts: list[_T]) -> _T:
     return cast("_T", replace(first, **{field.name: joined(field.name) for field in fields(first)}))
 
 
+def added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Several tuples of arrays and numbers combined into one: first elements added, and so on."""
+    return tuple(map(sum, zip(*parts, strict=True)))
+
+
 def by_block(array: da.Array) -> Iterator[tuple[int, np.ndarray]]:
     """The values of a column, one block at a time, each with the index where it begins."""
     start = 0
