@@ -16,7 +16,7 @@ from diconet.problems.hull.solve import area
 from diconet.problems.hull.solve import convex_hull as hull_in_memory
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import ROW_BITS, Chunks
-from diconet.scale.work import gathered, offsets_of, reduced
+from diconet.scale.work import gathered, reduced
 
 _ROUNDING = 1e-14
 """Above the largest rounding error of a point's side of an edge, relative to the squared extent."""
@@ -83,7 +83,7 @@ def convex_hull(
     if len(found.points) == 0:
         raise ValueError("points must hold at least 1 row; got none.")
     row = found.address & ((1 << ROW_BITS) - 1)
-    index = offsets_of(found.sizes)[found.address >> ROW_BITS] + row
+    index = (np.cumsum(found.sizes) - found.sizes)[found.address >> ROW_BITS] + row
     first = int(index.argmin())
     index, corners = np.roll(index, -first), np.roll(found.points, -first, axis=0)
     return LargeHull(area(found.points), (), int(found.sizes.sum()), index, corners, model=model)

@@ -25,7 +25,7 @@ from diconet.problems.inputs import check_amount
 from diconet.problems.knapsack.answer import BoundedChoice
 from diconet.problems.knapsack.solve import knapsack as knapsack_in_memory
 from diconet.scale.chunks import Chunks
-from diconet.scale.work import added, by_block, gathered, in_order, leaves, offsets_of, reduced
+from diconet.scale.work import added, by_block, gathered, in_order, leaves, reduced
 
 CORE = 4_096
 """The largest number of items that go up the tree."""
@@ -90,7 +90,7 @@ def knapsack(
     limit = check_amount(capacity, "capacity")
     room = Fraction(limit)
     census: _Census = reduced(_census, gathered, chunks, "items", room)
-    offsets = offsets_of(census.sizes)
+    offsets = np.cumsum(census.sizes) - census.sizes
     end = _Break(-1) if census.weight <= room else _break(chunks, census, room, offsets)
     core: _Core = reduced(_Core.of, _Core.merge, chunks, "core", room, end, offsets)
     picked, bound = _solved(core, room, end.rate, model, seed)

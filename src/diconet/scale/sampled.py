@@ -82,8 +82,7 @@ def _squares(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
 def counted(chunks: Chunks, k: int, seed: int | None) -> Census:
     """The census of all chunks, with enough points to divide space by."""
     share = max(16, _SEEN // max(1, len(chunks))) if k > CELL else 1
-    census: Census = reduced(Census.of, Census.merge, chunks, "census", share, seed or 0)
-    return census
+    return reduced(Census.of, Census.merge, chunks, "census", share, seed or 0)
 
 
 def first_centres(
@@ -103,8 +102,7 @@ def first_centres(
         for cell, budget in zip(cells, division.budgets, strict=True)
     ]
     joined = merged(partial(_joined, network=network), found, "clusters")
-    centres, cost, size = computed(delayed(_settled, pure=False)(joined, k, network, seed))
-    return centres, cost, size
+    return computed(delayed(_settled, pure=False)(joined, k, network, seed))
 
 
 _KEYS = {"weight": np.float64, "address": np.int64, "cell": np.int64}

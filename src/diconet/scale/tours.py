@@ -41,7 +41,6 @@ from diconet.scale.work import (
     kept,
     leaves,
     merged,
-    offsets_of,
     reduced,
 )
 
@@ -112,7 +111,7 @@ def tsp(
     most = cell * len(sample) / size
     splits = as_network(CLUSTERS, None).split, MedianSplit(_ANGLE)
     divisions = [Division.by_size(split, sample, most) for split in splits]
-    frames = leaves(_frame, chunks, "cells", divisions[0], offsets_of(census.sizes))
+    frames = leaves(_frame, chunks, "cells", divisions[0], np.cumsum(census.sizes) - census.sizes)
     cells = [
         delayed(_toured, nout=2, pure=False)(part, number, kicks, model, seed)
         for number, part in enumerate(shuffled(frames, len(divisions[0]), _COLUMNS))

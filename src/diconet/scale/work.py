@@ -214,8 +214,3 @@ def _progress(dask_scheduler: Any) -> dict[str, tuple[int, int]]:
             left = sum(states[s] for s in ("waiting", "queued", "no-worker", "processing"))
             found[kind] = (before[0] + total - left, before[1] + total)
     return found
-
-
-def offsets_of(sizes: np.ndarray) -> np.ndarray:
-    """The index of the first row of each leaf among all rows."""
-    return np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)

@@ -43,8 +43,7 @@ class AlgorithmProblem(Problem):
     def task(self) -> Task:
         from diconet.problems.algorithms.tasks import TASKS
 
-        task: Task = TASKS[self.name]()
-        return task
+        return TASKS[self.name]()
 
     @cached_property
     def weights(self) -> dict[str, Traversable]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_count
-from diconet.problems.kmeans.solve import Clusters, kmeans
+from diconet.problems.kmeans.solve import kmeans
 
 
 class DiCoKMeans(  # type: ignore[misc, unused-ignore]
@@ -70,7 +70,6 @@ class DiCoKMeans(  # type: ignore[misc, unused-ignore]
             model=self.model,
             seed=self._seed(),
         )
-        assert isinstance(found, Clusters)
         self.solution_ = found
         self.cluster_centers_ = found.centers
         self.labels_ = self._nearest(X)

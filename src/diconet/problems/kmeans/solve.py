@@ -129,8 +129,7 @@ def budgeted_split(network: DiCoNet, *, fine: bool = False) -> Split:
     """The network's split, wrapped if needed to divide a set's budget of leaves."""
 
     def at_its_own_scale(sets: SetBatch, seeds: torch.Tensor | None) -> Cut:
-        cut: Cut = network.split(at_own_scale(sets), seeds)
-        return cut
+        return network.split(at_own_scale(sets), seeds)
 
     split: Split = at_its_own_scale if fine else network.split
     return split if isinstance(network.split, SweepSplit) else SharedBudget(split)

@@ -95,8 +95,7 @@ def labels_by(model: DiCoNet) -> Labels:
     @torch.inference_mode()
     def label(sets: SetBatch) -> Tensor:
         if isinstance(model.split, SoftmaxLabels):
-            labels: Tensor = model.split(sets)[0]
-            return labels
+            return model.split(sets)[0]
         return tree_by(model, sets).leaves
 
     return label
@@ -114,8 +113,7 @@ def before_and_after_exchange(row: str, model: DiCoNet) -> list[Row]:
 
     @torch.inference_mode()
     def merged(sets: SetBatch) -> Tensor:
-        leaves: Tensor = fold(merge_of(model), tree_by(model, sets)).leaves
-        return leaves
+        return fold(merge_of(model), tree_by(model, sets)).leaves
 
     return [(row, labels_by(model)), (row + EXCHANGE, merged)]
 

@@ -25,15 +25,11 @@ ROOM, TO_COME = 0, 1
 """The columns of a context: the room left and, below the root, the number of calls to come."""
 
 
-def ratio_of(sets: SetBatch) -> Float[Tensor, "items"]:
-    """Value per weight of every item; items of weight zero come first."""
-    value, weight = sets.items[:, VALUE].double(), sets.items[:, WEIGHT].double()
-    return torch.where(weight > 0, value / weight.clamp(min=1e-300), value * torch.inf).nan_to_num()
-
-
 def by_ratio(sets: SetBatch) -> Int[Tensor, "items"]:
-    """The row order that sorts each set by descending value per weight."""
-    return segment_sort(-ratio_of(sets), sets.owner)
+    """The row order that sorts each set by descending value per weight; weight zero comes first."""
+    value, weight = sets.items[:, VALUE].double(), sets.items[:, WEIGHT].double()
+    ratio = torch.where(weight > 0, value / weight.clamp(min=1e-300), value * torch.inf)
+    return segment_sort(-ratio.nan_to_num(), sets.owner)
 
 
 def used(sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Float[Tensor, "sets"]:
