@@ -130,17 +130,13 @@ class ExchangeMerge(Part):
         sample = _with_every_leaf(level, below.sample)
         labels = below.labels
         if level.cut is not None:
-            inner = ~level.is_leaf[level.sets.owner]
-            rows, owner = level.sets.index[inner], level.sets.owner[inner]
-            side = level.cut.side
+            nodes = level.sets.take(level.inner)
+            rows, owner, side = nodes.index, nodes.owner, level.cut.side
             if sample is not None:
                 here = sample[rows]
                 rows, owner, side = rows[here], owner[here], side[here]
             first, second = below.counts.reshape(-1, 2).unbind(1)
             counts[level.inner] = first + second
-            place = torch.zeros_like(counts)
-            place[level.inner] = torch.arange(len(level.inner), device=place.device)
-            owner = place[owner]
             labels = labels.clone()
             joined = labels[rows] + torch.where(side, first[owner], 0)
             sizes = torch.bincount(owner, minlength=len(level.inner))

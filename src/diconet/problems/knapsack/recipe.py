@@ -145,18 +145,17 @@ def answer_of(model: DiCoNet) -> Answer:
 
     @torch.no_grad()
     def answer(sets: SetBatch) -> Tensor:
-        chosen = torch.zeros_like(sets.index, dtype=torch.bool)
-        for which in torch.arange(len(sets), device=chosen.device).split(256):
-            some = sets.take(which)
-            part = some.as_roots()
+        chosen = []
+        for which in torch.arange(len(sets), device=sets.sizes.device).split(256):
+            part = sets.take(which).as_roots()
             if isinstance(model.split, CoreSplit):
                 hunts = [Hunt.of(*one) for one in whole_instances(part)]
                 run_trees(hunts, model, torch.zeros_like(part.sizes))
-                mask = from_host(np.concatenate([hunt.chosen for hunt in hunts]), chosen)
-                chosen[some.index[mask]] = True
+                masks = np.concatenate([hunt.chosen for hunt in hunts])
+                chosen.append(from_host(masks, part.sizes))
             else:
-                chosen[some.index[model(part).solution.rows(part)]] = True
-        return chosen
+                chosen.append(model(part).solution.mask(part))
+        return torch.cat(chosen)
 
     return answer
 
