@@ -94,7 +94,9 @@ class Packing(BoundedChoice):
         return np.where(chosen, self.tree.sides.sum(0) + 1, 0)
 
     def answer_stage(self) -> Stage:
-        return Stage("", np.where(self.calls() > 0, 0, LEFT))
+        parts = np.full(len(self.values), LEFT)
+        parts[self.chosen] = 0
+        return Stage("", parts)
 
     def stages(self, most: int = 6) -> list[Stage]:
         """One stage per call: the items it took (part 1), those taken before (0) and those left."""
