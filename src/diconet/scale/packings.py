@@ -198,7 +198,8 @@ def _break(chunks: Chunks, census: _Census, room: Fraction, offsets: np.ndarray)
             how = room, offsets, unit, tied, low, shift
             weight, count = reduced(_histogram, added, chunks, "rates", *how)
             down = np.cumsum(weight) + before
-            place = min(int(np.searchsorted(down, limit, side="right")), len(weight) - 1)
+            last = min(len(weight) - 1, (_TOP - low) >> shift)  # where rounding hides the end
+            place = min(int(np.searchsorted(down, limit, side="right")), last)
             before, many = float(down[place - 1]) if place else before, int(count[place])
             low += place << shift
         return low
