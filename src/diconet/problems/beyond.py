@@ -26,8 +26,7 @@ def or_beyond_memory(solve: Callable[P, R]) -> Callable[P, R]:
         if isinstance(data, str | Path) or hasattr(data, "__dask_graph__"):
             at_scale = getattr(import_module(_SCALE), solve.__name__)
             _check_options(options, list(signature(at_scale).parameters))
-            found: R = at_scale(*args, **options)
-            return found
+            return at_scale(*args, **options)
         return solve(*args, **options)
 
     return anywhere

@@ -102,8 +102,7 @@ def _has_oracle(problem: Problem) -> bool:
 
 def _oracle_rewards(problem: Problem, sets: SetBatch) -> torch.Tensor:
     task: Any = problem.task
-    rewards: torch.Tensor = task.reward(sets, task.oracle(sets))
-    return rewards
+    return task.reward(sets, task.oracle(sets))
 
 
 # Quality.
@@ -179,8 +178,7 @@ def points_for_page(problem: Problem, n: int, seed: int) -> list[list[float]]:
     """Fresh points, shifted and scaled into the unit square."""
     points = fresh_instances(problem, n, 1, seed).data[0]
     low, span = points.min(0), max(float(np.ptp(points, axis=0).max()), 1e-9)
-    found: list[list[float]] = (0.05 + 0.9 * (points - low) / span).round(4).tolist()
-    return found
+    return (0.05 + 0.9 * (points - low) / span).round(4).tolist()
 
 
 # Learning.

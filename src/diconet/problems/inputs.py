@@ -69,16 +69,16 @@ def _kind(values: Any) -> str:
     return f"a table with {odd}" if odd else type(values).__name__
 
 
-def as_points(values: Any, name: str, *, columns: int | None = None, least: int = 1) -> np.ndarray:
-    """An (n, d) array of at least `least` points."""
+def as_points(values: Any, name: str, *, columns: int | None = None) -> np.ndarray:
+    """An (n, d) array of at least one point."""
     array = as_array(values, name)
     if array.ndim != 2 or (columns is not None and array.shape[1] != columns):
         wanted = f"(n, {'d' if columns is None else columns})"
         raise ValueError(f"{name} must have shape {wanted}; got {array.shape}.")
     if array.shape[1] == 0:
         raise ValueError(f"{name} must have at least 1 column; got shape {array.shape}.")
-    if len(array) < least:
-        raise ValueError(f"{name} must hold at least {least} rows; got {len(array)}.")
+    if len(array) == 0:
+        raise ValueError(f"{name} must hold at least 1 rows; got 0.")
     return array
 
 

@@ -141,8 +141,7 @@ class Problem:
     @property
     def task(self) -> Task:
         """Draws inputs and scores solutions."""
-        task: Task = self._task
-        return task
+        return self._task
 
     @property
     def _general(self) -> Any:

@@ -176,7 +176,7 @@ class Partitions(Sequence[Labels]):
     """
 
     def __init__(self, sides: np.ndarray) -> None:
-        self._sides = sides
+        self.sides = sides
 
     @classmethod
     def uncut(cls, items: int) -> Partitions:
@@ -184,7 +184,7 @@ class Partitions(Sequence[Labels]):
         return cls(np.zeros((0, items), dtype=bool))
 
     def __len__(self) -> int:
-        return len(self._sides) + 1
+        return len(self.sides) + 1
 
     @overload
     def __getitem__(self, depth: int) -> Labels: ...
@@ -193,8 +193,8 @@ class Partitions(Sequence[Labels]):
     def __getitem__(self, depth: int | slice) -> Labels | list[Labels]:
         if isinstance(depth, slice):
             return [self[j] for j in range(len(self))[depth]]
-        labels = np.zeros(self._sides.shape[1], dtype=np.int64)
-        for cuts, side in enumerate(self._sides[: range(len(self))[depth]]):
+        labels = np.zeros(self.sides.shape[1], dtype=np.int64)
+        for cuts, side in enumerate(self.sides[: range(len(self))[depth]]):
             labels = 2 * labels + side
             if cuts % 32 == 31:  # before the numbers exceed 64 bits
                 labels = np.unique(labels, return_inverse=True)[1]
@@ -210,13 +210,13 @@ class Partitions(Sequence[Labels]):
 
     def of_items(self, rows: np.ndarray) -> Partitions:
         """The partitions of other items, each of which follows item `rows[i]`."""
-        return Partitions(self._sides[:, rows])
+        return Partitions(self.sides[:, rows])
 
     def among(self, rows: np.ndarray) -> Partitions:
         """The partitions of more items: a first cut separates all but these rows (a mask)."""
         sides = np.zeros((len(self), len(rows)), dtype=bool)
         sides[0] = rows
-        sides[1:, rows] = self._sides
+        sides[1:, rows] = self.sides
         return Partitions(sides)
 
 

@@ -17,8 +17,8 @@ from diconet.problems.kmeans.problem import PROBLEM
 from diconet.problems.networks import as_network
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import Chunks
-from diconet.scale.sampled import Census, counted, first_centres
-from diconet.scale.work import by_block, computed, in_order, leaves, merged
+from diconet.scale.sampled import counted, first_centres
+from diconet.scale.work import added, by_block, in_order, leaves, reduced
 
 _ENOUGH = 1e-3
 """Another round of Lloyd's algorithm, a pass over all points, must gain this share of the cost."""
@@ -84,65 +84,45 @@ def kmeans(
     check_count(lloyd, "lloyd", least=0)
     chunks = Chunks.of(points, "points", asked=columns)
     network = as_network(PROBLEM, model)
-    census: Census = computed(counted(chunks, k, check_seed(seed)))
+    census = counted(chunks, k, check_seed(seed))
     size = int(census.sizes.sum())
     if k > size:
         raise ValueError(f"k must be at most the number of points, {size}; got {k}.")
-    centers, on_sample, sample_size = computed(first_centres(chunks, census, k, network, seed))
+    centers, on_sample, sample_size = first_centres(chunks, census, k, network, seed)
     at_first: float | None = None
     for rounds in range(lloyd + 1):
-        sums = leaves(_Sums.of, chunks, "round", centers)
-        found: _Sums = computed(merged(_Sums.merge, sums, "round"))
-        at_first = found.cost if at_first is None else at_first
-        better = found.means(centers)
-        gain = found.gain(centers, better)
-        if rounds == lloyd or gain <= _ENOUGH * found.cost:
+        sums, mass, cost = reduced(_sums, added, chunks, "round", centers)
+        at_first = cost if at_first is None else at_first
+        better = centers + sums / np.maximum(mass, 1)[:, None]  # without points, a centre stays
+        gain = float(mass @ np.square(better - centers).sum(1))  # at least
+        if rounds == lloyd or gain <= _ENOUGH * cost:
             break
         centers = better
     labels = in_order(leaves(_labels, chunks, "labels", centers), census.sizes, np.int32)
     error = abs(on_sample - at_first) / at_first if at_first else 0.0
     return LargeClusters(
-        found.cost, (), size, centers, found.mass, labels, rounds, sample_size, error, model=model
+        cost, (), size, centers, mass, labels, rounds, sample_size, error, model=model
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """What the points nearest to each centre add up to, seen from that centre."""
-
-    sums: np.ndarray
-    mass: np.ndarray
-    cost: float
-
-    @classmethod
-    def of(cls, rows: np.ndarray, number: int, centers: np.ndarray) -> _Sums:
-        labels = np.empty(len(rows), np.int32)
-        sums, mass = np.zeros(centers.shape), np.zeros(len(centers), np.int64)
-        cost = nearest(rows, np.ascontiguousarray(centers.T), labels, sums, mass)
-        return cls(sums, mass, float(cost))
-
-    @staticmethod
-    def merge(parts: list[_Sums]) -> _Sums:
-        return _Sums(
-            np.sum([part.sums for part in parts], axis=0),
-            np.sum([part.mass for part in parts], axis=0),
-            sum(part.cost for part in parts),
-        )
-
-    def means(self, centers: np.ndarray) -> np.ndarray:
-        """New centres; one that no point is nearest to stays."""
-        return centers + self.sums / np.maximum(self.mass, 1)[:, None]
-
-    def gain(self, centers: np.ndarray, better: np.ndarray) -> float:
-        """By how much the cost falls at least when the centres move."""
-        return float(self.mass @ np.square(better - centers).sum(1))
+def _sums(
+    rows: np.ndarray, number: int, centers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """What the points nearest to each centre add up to, seen from it; their number; the cost."""
+    return _nearest(rows, centers)[1:]
 
 
 def _labels(rows: np.ndarray, number: int, centers: np.ndarray) -> np.ndarray:
-    labels = np.empty(len(rows), np.int32)
-    spare = np.zeros(centers.shape), np.zeros(len(centers), np.int64)
-    nearest(rows, np.ascontiguousarray(centers.T), labels, *spare)
-    return labels
+    return _nearest(rows, centers)[0]
+
+
+def _nearest(
+    rows: np.ndarray, centers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    labels, mass = np.empty(len(rows), np.int32), np.zeros(len(centers), np.int64)
+    sums = np.zeros(centers.shape)
+    cost = nearest(rows, np.ascontiguousarray(centers.T), labels, sums, mass)
+    return labels, sums, mass, float(cost)
 
 
 @njit(cache=True, nogil=True, fastmath=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from diconet.problems.hull.solve import area
 from diconet.problems.hull.solve import convex_hull as hull_in_memory
 from diconet.problems.solution import Solution
 from diconet.scale.chunks import ROW_BITS, Chunks
-from diconet.scale.work import computed, leaves, merged, offsets_of
+from diconet.scale.work import gathered, reduced
 
 _ROUNDING = 1e-14
 """Above the largest rounding error of a point's side of an edge, relative to the squared extent."""
@@ -79,12 +79,11 @@ def convex_hull(
     node has its true hull.
     """
     chunks = Chunks.of(points, "points", ("x", "y"), columns)
-    parts = leaves(_leaf, chunks, "hull")
-    found: _Corners = computed(merged(partial(_merge, model=model, seed=seed), parts, "hull"))
+    found: _Corners = reduced(_leaf, partial(_merge, model=model, seed=seed), chunks, "hull")
     if len(found.points) == 0:
         raise ValueError("points must hold at least 1 row; got none.")
     row = found.address & ((1 << ROW_BITS) - 1)
-    index = offsets_of(found.sizes)[found.address >> ROW_BITS] + row
+    index = (np.cumsum(found.sizes) - found.sizes)[found.address >> ROW_BITS] + row
     first = int(index.argmin())
     index, corners = np.roll(index, -first), np.roll(found.points, -first, axis=0)
     return LargeHull(area(found.points), (), int(found.sizes.sum()), index, corners, model=model)
@@ -99,18 +98,15 @@ def _leaf(rows: np.ndarray, number: int) -> _Corners:
 
 
 def _merge(parts: list[_Corners], model: Any, seed: int | None) -> _Corners:
-    points = np.concatenate([part.points for part in parts])
-    address = np.concatenate([part.address for part in parts])
-    sizes = np.concatenate([part.sizes for part in parts])
+    found = gathered(parts)
+    points = found.points
     if len(parts) == 1 or len(points) == 0:
-        return _Corners(points, address, sizes)
-    hull = hull_in_memory(points, repair=True, model=model, seed=seed)
-    assert not isinstance(hull, list)
-    corners = hull.indices
+        return found
+    corners = hull_in_memory(points, repair=True, model=model, seed=seed).indices
     # Start at the leftmost corner, so that the area is the same to the last bit.
     start = np.lexsort((points[corners, 1], points[corners, 0]))[0]
     corners = np.roll(corners, -int(start))
-    return _Corners(points[corners], address[corners], sizes)
+    return replace(found, points=points[corners], address=found.address[corners])
 
 
 def _deep_inside(points: np.ndarray) -> np.ndarray:

@@ -44,7 +44,6 @@ class Places:
     start: np.ndarray
     forward: np.ndarray
     first: dict[int, int]
-    size: int
     length: float
 
     def of_cell(self, cell: int, many: np.ndarray) -> np.ndarray:
@@ -69,7 +68,7 @@ def linked(runs: Runs) -> Places:
     length = runs.length + float(np.hypot(*(ends - ends[partner]).T).sum()) / 2
     cells, first = np.unique(runs.cells, return_index=True)
     where = dict(zip(cells.tolist(), first.tolist(), strict=True))
-    return Places(start, forward, where, int(runs.many.sum()), length)
+    return Places(start, forward, where, length)
 
 
 def _partners(edges: np.ndarray) -> np.ndarray:

@@ -22,23 +22,21 @@ import pandas as pd
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_amount
-from diconet.problems.knapsack.solve import Packing
+from diconet.problems.knapsack.answer import BoundedChoice
 from diconet.problems.knapsack.solve import knapsack as knapsack_in_memory
-from diconet.problems.solution import Solution
 from diconet.scale.chunks import Chunks
-from diconet.scale.work import by_block, computed, gathered, in_order, leaves, merged, offsets_of
+from diconet.scale.work import added, by_block, gathered, in_order, leaves, reduced
 
 CORE = 4_096
 """The largest number of items that go up the tree."""
 
-_DIGIT = 16
-_UNIT = 1_126  # doubles are whole multiples of 2 to the power of minus this
+_DIGIT, _TOP = 16, 2**63 - 1
 _MARGIN = 2.0**-50
 _SUM_BITS = 52
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LargePacking(Solution):
+class LargePacking(BoundedChoice):
     """A choice among `size` items: `taken` says for each item, in order, whether it is taken.
 
     `taken` is a Dask array, computed on demand, and `chosen` the indices of the items taken.
@@ -57,29 +55,13 @@ class LargePacking(Solution):
         """The indices of the items taken, in order."""
         return da.flatnonzero(self.taken)
 
-    @property
-    def gap(self) -> float:
-        """How much better the best choice could be, relative to this one; 0 if proven optimal."""
-        if self.bound <= self.value:
-            return 0.0
-        return self.bound / self.value - 1 if self.value > 0 else math.inf
-
     def quality(self) -> str:
         """A bound on the distance to the best choice."""
-        if self.gap == 0:
-            return f"{self.size} items, proven optimal"
-        return f"{self.size} items, at most {100 * self.gap:.3g}% below the best"
+        return f"{self.size} items, {self.proof()}"
 
     def record(self) -> dict[str, Any]:
         """Items, value, weight, capacity and what is proven, without the choice itself."""
-        return {
-            "items": self.size,
-            "value": self.value,
-            "weight": self.weight,
-            "capacity": self.capacity,
-            "bound": self.bound,
-            "gap": self.gap if math.isfinite(self.gap) else None,
-        }
+        return {"items": self.size} | super().record()
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """The chosen items, one chunk at a time."""
@@ -106,12 +88,11 @@ def knapsack(
     table = values if weights is None else _beside(values, weights)
     chunks = Chunks.of(table, "items", ("value", "weight"), columns)
     limit = check_amount(capacity, "capacity")
-    room = exact_sum(np.array([limit]))
-    census: _Census = computed(merged(gathered, leaves(_census, chunks, "items", room), "items"))
-    offsets = offsets_of(census.sizes)
+    room = Fraction(limit)
+    census: _Census = reduced(_census, gathered, chunks, "items", room)
+    offsets = np.cumsum(census.sizes) - census.sizes
     end = _Break(-1) if census.weight <= room else _break(chunks, census, room, offsets)
-    parts = leaves(_Core.of, chunks, "core", room, end, offsets)
-    core: _Core = computed(merged(_Core.merge, parts, "core"))
+    core: _Core = reduced(_Core.of, _Core.merge, chunks, "core", room, end, offsets)
     picked, bound = _solved(core, room, end.rate, model, seed)
     inside = _numbers(core.items)[picked]
     total = core.value + exact_sum(inside[:, 0])
@@ -119,8 +100,8 @@ def knapsack(
     decided = core.items.index.to_numpy(), picked
     taken = leaves(_taken, chunks, "taken", room, end, offsets, decided)
     return LargePacking(
-        _as_float(total), (), int(census.sizes.sum()), in_order(taken, census.sizes, bool),
-        _as_float(weight), limit, max(bound, _as_float(total)), len(picked),
+        float(total), (), int(census.sizes.sum()), in_order(taken, census.sizes, bool),
+        float(weight), limit, max(bound, float(total)), len(picked),
         model=model,
     )  # fmt: skip
 
@@ -135,25 +116,21 @@ def _beside(values: Any, weights: Any) -> da.Array:
     return da.stack(both, axis=1, allow_unknown_chunksizes=True)
 
 
-def exact_sum(numbers: np.ndarray) -> int:
-    """The exact sum of doubles, in a unit of which all doubles are multiples."""
+def exact_sum(numbers: np.ndarray) -> Fraction:
+    """The exact sum of doubles."""
     mantissa, exponent = np.frexp(numbers)
     digits = np.ldexp(mantissa, 53).astype(np.int64)
-    total = 0
+    total = Fraction(0)
     for power in np.unique(exponent).tolist():
         some = digits[exponent == power]
         whole = (int((some >> 26).sum()) << 26) + int((some & (2**26 - 1)).sum())
-        total += whole << (power - 53 + _UNIT)
+        total += whole * Fraction(2) ** (power - 53)
     return total
 
 
-def _as_float(total: int) -> float:
-    return float(Fraction(total, 1 << _UNIT))
-
-
-def _useful(rows: np.ndarray, room: int) -> np.ndarray:
+def _useful(rows: np.ndarray, room: Fraction) -> np.ndarray:
     """Which items have some value and weight, and fit on their own."""
-    return (rows[:, 0] > 0) & (rows[:, 1] > 0) & (rows[:, 1] <= _as_float(room))
+    return (rows[:, 0] > 0) & (rows[:, 1] > 0) & (rows[:, 1] <= float(room))
 
 
 def _rate_bits(rows: np.ndarray) -> np.ndarray:
@@ -167,10 +144,10 @@ class _Census:
     """Sizes of leaves, and the weight of all useful items."""
 
     sizes: np.ndarray
-    weight: int
+    weight: Fraction
 
 
-def _census(rows: np.ndarray, number: int, room: int) -> _Census:
+def _census(rows: np.ndarray, number: int, room: Fraction) -> _Census:
     if rows.shape[1] != 2:
         raise ValueError(f"items must have 2 columns, value and weight; got {rows.shape[1]}.")
     if (rows[:, 1] < 0).any():
@@ -206,62 +183,53 @@ class _Break:
         return np.where(bits == self.bits, 0.0, np.abs(rows[:, 0] - self.rate * rows[:, 1]))
 
 
-def _break(chunks: Chunks, census: _Census, room: int, offsets: np.ndarray) -> _Break:
+def _break(chunks: Chunks, census: _Census, room: Fraction, offsets: np.ndarray) -> _Break:
     """The break, found digit by digit from histograms of weight by rate, then by index for ties."""
-    unit = census.weight.bit_length() - _SUM_BITS
-    limit, above = room >> unit, 0.0
+    above, below = census.weight.as_integer_ratio()  # the second is a power of two
+    unit = above.bit_length() - below.bit_length() + 1 - _SUM_BITS
+    limit, before, many = math.floor(room / Fraction(2) ** unit), 0.0, CORE
 
-    def digit(how: Any, *where: Any) -> tuple[int, int]:
-        """The digit at which the capacity ends, and how many items have it."""
-        nonlocal above
-        parts = leaves(_histogram, chunks, "rates", room, offsets, unit, how, *where)
-        weight, count = computed(merged(_added, parts, "rates"))
-        down = np.cumsum(weight) + above
-        place = min(int(np.searchsorted(down, limit, side="right")), len(weight) - 1)
-        above = float(down[place - 1]) if place else above
-        return place, int(count[place])
+    def located(bits: int, enough: int, tied: int | None = None) -> int:
+        """The key of so many bits at which the capacity ends, or the first of `enough` around."""
+        nonlocal before, many
+        low, shift = 0, bits
+        while shift > 0 and many > enough:
+            shift = max(0, shift - _DIGIT)
+            how = room, offsets, unit, tied, low, shift
+            weight, count = reduced(_histogram, added, chunks, "rates", *how)
+            down = np.cumsum(weight) + before
+            last = min(len(weight) - 1, (_TOP - low) >> shift)  # where rounding hides the end
+            place = min(int(np.searchsorted(down, limit, side="right")), last)
+            before, many = float(down[place - 1]) if place else before, int(count[place])
+            low += place << shift
+        return low
 
-    prefix, shift, many = 0, 64, CORE
-    while shift > 0 and many > 1:  # an imprecise rate makes the bound loose
-        shift -= _DIGIT
-        place, many = digit(_rate_digit, prefix, shift)
-        prefix = (prefix << _DIGIT) + 2**_DIGIT - 1 - place
-    least = ((prefix + 1) << shift) - 1
-    cut, step = 0, int(census.sizes.sum())
-    while many > CORE // 4 and step > 1:
-        step = -(-step // 2**_DIGIT)
-        place, many = digit(_place_digit, least, cut, step)
-        cut += place * step
-    return _Break(least, cut)
-
-
-def _rate_digit(bits: np.ndarray, index: np.ndarray, prefix: int, shift: int) -> Any:
-    """Which items have this prefix, and the next digit of each, counted from the highest."""
-    here = bits >> (shift + _DIGIT) == prefix if shift + _DIGIT < 64 else np.full(len(bits), True)
-    return here, 2**_DIGIT - 1 - ((bits[here] >> shift) & (2**_DIGIT - 1))
-
-
-def _place_digit(bits: np.ndarray, index: np.ndarray, least: int, cut: int, step: int) -> Any:
-    """Which items have this rate and lie in this range of indices, and in which part of it."""
-    digit = (index - cut) // step
-    here = (bits == least) & (digit >= 0) & (digit < 2**_DIGIT)
-    return here, digit[here]
+    least = _TOP - located(64, 1)  # an imprecise rate makes the bound loose
+    return _Break(least, located(int(census.sizes.sum()).bit_length(), CORE // 4, least))
 
 
 def _histogram(
-    rows: np.ndarray, number: int, room: int, offsets: np.ndarray, unit: int, how: Any, *where: Any
+    rows: np.ndarray,
+    number: int,
+    room: Fraction,
+    offsets: np.ndarray,
+    unit: int,
+    tied: int | None,
+    low: int,
+    shift: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weight, rounded down to whole units, and number of items per digit."""
+    """Weight, in whole units of 2**`unit`, and number of items by a digit of their key from `low`.
+
+    The key descends with the rate; among items `tied` at a rate, it is the index.
+    """
     place = np.flatnonzero(_useful(rows, room))
-    rows = rows[place]
-    here, digit = how(_rate_bits(rows), offsets[number] + place, *where)
-    whole = np.floor(np.ldexp(rows[here, 1], _UNIT - unit))
-    many = 2**_DIGIT
+    bits, many = _rate_bits(rows[place]), 2**_DIGIT
+    if tied is not None:
+        place = place[bits == tied]
+    digit = ((_TOP - bits if tied is None else offsets[number] + place) - low) >> shift
+    here = (digit >= 0) & (digit < many)
+    digit, whole = digit[here], np.floor(np.ldexp(rows[place[here], 1], -unit))
     return np.bincount(digit, whole, minlength=many), np.bincount(digit, minlength=many)
-
-
-def _added(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    return sum(w for w, _ in parts), sum(c for _, c in parts)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,16 +243,16 @@ class _Core:
     """
 
     items: pd.DataFrame
-    value: int
-    weight: int
+    value: Fraction
+    weight: Fraction
     outside: float
-    doubt: int
+    doubt: Fraction
     largest: float
     whole: bool
 
     @classmethod
     def of(
-        cls, rows: np.ndarray, number: int, room: int, end: _Break, offsets: np.ndarray
+        cls, rows: np.ndarray, number: int, room: Fraction, end: _Break, offsets: np.ndarray
     ) -> _Core:
         free = exact_sum(rows[(rows[:, 0] > 0) & (rows[:, 1] == 0), 0])
         place = np.flatnonzero(_useful(rows, room))
@@ -300,7 +268,7 @@ class _Core:
         doubt, largest = exact_sum(rows[bits == end.bits, 0]), float(rows[:, 0].max(initial=0))
         whole = bool((rows[:, 0] == np.floor(rows[:, 0])).all())
         items = pd.DataFrame(columns, index=index)
-        return cls(items, free, 0, np.inf, doubt, largest, whole).smaller()
+        return cls(items, free, Fraction(0), np.inf, doubt, largest, whole).smaller()
 
     def smaller(self) -> _Core:
         """The core reduced to its maximum size; the other items are decided."""
@@ -320,10 +288,10 @@ class _Core:
     def merge(parts: list[_Core]) -> _Core:
         return _Core(
             pd.concat([part.items for part in parts]),
-            sum(part.value for part in parts),
-            sum(part.weight for part in parts),
+            sum((part.value for part in parts), Fraction(0)),
+            sum((part.weight for part in parts), Fraction(0)),
             min(part.outside for part in parts),
-            sum(part.doubt for part in parts),
+            sum((part.doubt for part in parts), Fraction(0)),
             max(part.largest for part in parts),
             all(part.whole for part in parts),
         ).smaller()
@@ -334,40 +302,33 @@ def _numbers(items: pd.DataFrame) -> np.ndarray:
 
 
 def _solved(
-    core: _Core, room: int, rate: float, model: Any, seed: int | None
+    core: _Core, room: Fraction, rate: float, model: Any, seed: int | None
 ) -> tuple[np.ndarray, float]:
     """Which items of the core to take, and an upper bound on the value of any choice."""
     items = _numbers(core.items)
     if len(items) == 0:
-        return np.zeros(0, dtype=bool), _as_float(core.value)
-    left = Fraction(room - core.weight, 1 << _UNIT)
+        return np.zeros(0, dtype=bool), float(core.value)
+    (values, weights), left = items.T, room - core.weight
     space = _rounded_up(left)
-    found = best = _packed(items, space, model, seed)
-    if exact_sum(items[best.chosen, 1]) > room - core.weight:
-        found = _packed(items, float(np.nextafter(space, 0)), model, seed)
+    found = best = knapsack_in_memory(values, weights, space, model=model, seed=seed)
+    if exact_sum(weights[best.chosen]) > left:
+        less = float(np.nextafter(space, 0))
+        found = knapsack_in_memory(values, weights, less, model=model, seed=seed)
     picked = np.zeros(len(items), dtype=bool)
     picked[found.chosen] = True
-    within = Fraction(core.value, 1 << _UNIT) + Fraction(best.bound)
+    within = core.value + Fraction(best.bound)
     if math.isinf(core.outside):
         return picked, _rounded_up(within)
     # Flipping an item outside the core costs at least its loss, from what the rate allows.
     taken = items[core.items["taken"]]
-    unused = left - Fraction(exact_sum(taken[:, 1]), 1 << _UNIT)
-    most = Fraction(core.value + exact_sum(taken[:, 0]), 1 << _UNIT) + Fraction(rate) * unused
-    margin = Fraction(_MARGIN) * (Fraction(core.doubt, 1 << _UNIT) + Fraction(core.largest))
+    unused = left - exact_sum(taken[:, 1])
+    most = core.value + exact_sum(taken[:, 0]) + Fraction(rate) * unused
+    margin = Fraction(_MARGIN) * (core.doubt + Fraction(core.largest))
     flipped = most - Fraction(core.outside) + margin
-    return picked, _rounded_up(
-        max(within, Fraction(math.floor(flipped)) if core.whole else flipped)
-    )
+    return picked, _rounded_up(max(within, math.floor(flipped) if core.whole else flipped))
 
 
-def _packed(items: np.ndarray, space: float, model: Any, seed: int | None) -> Packing:
-    found = knapsack_in_memory(items[:, 0], items[:, 1], space, model=model, seed=seed)
-    assert not isinstance(found, list)
-    return found
-
-
-def _rounded_up(number: Fraction) -> float:
+def _rounded_up(number: Fraction | int) -> float:
     near = float(number)
     return near if Fraction(near) >= number else float(np.nextafter(near, np.inf))
 
@@ -375,7 +336,7 @@ def _rounded_up(number: Fraction) -> float:
 def _taken(
     rows: np.ndarray,
     number: int,
-    room: int,
+    room: Fraction,
     end: _Break,
     offsets: np.ndarray,
     decided: tuple[np.ndarray, np.ndarray],

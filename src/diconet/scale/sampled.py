@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import torch
-from dask.delayed import Delayed, delayed
+from dask.delayed import delayed
 
 from diconet.core.model import DiCoNet
 from diconet.problems.kmeans.exchange import exchanged
@@ -28,7 +28,7 @@ from diconet.problems.kmeans.solve import budgeted_split, merge_of
 from diconet.problems.kmeans.solve import kmeans as kmeans_in_memory
 from diconet.scale.chunks import ROW_BITS, Chunks
 from diconet.scale.division import Division, Sample, shuffled
-from diconet.scale.work import gathered, leaves, merged
+from diconet.scale.work import computed, gathered, leaves, merged, reduced
 
 _SAMPLE_PER_CLUSTER = 2_000
 _SAMPLE = 20_000, 400_000
@@ -79,16 +79,15 @@ def _squares(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", apart, apart)
 
 
-def counted(chunks: Chunks, k: int, seed: int | None) -> Delayed:
+def counted(chunks: Chunks, k: int, seed: int | None) -> Census:
     """The census of all chunks, with enough points to divide space by."""
     share = max(16, _SEEN // max(1, len(chunks))) if k > CELL else 1
-    parts = leaves(Census.of, chunks, "census", share, seed or 0)
-    return merged(Census.merge, parts, "census")
+    return reduced(Census.of, Census.merge, chunks, "census", share, seed or 0)
 
 
 def first_centres(
     chunks: Chunks, census: Census, k: int, network: DiCoNet, seed: int | None
-) -> Delayed:
+) -> tuple[np.ndarray, float, int]:
     """k centres that the network finds on a sample, their cost on it, and its size."""
     wanted = int(np.clip(_SAMPLE_PER_CLUSTER * k, *_SAMPLE))
     division = Division.by_budget(budgeted_split(network), census.some.evened(), k, CELL)
@@ -103,7 +102,7 @@ def first_centres(
         for cell, budget in zip(cells, division.budgets, strict=True)
     ]
     joined = merged(partial(_joined, network=network), found, "clusters")
-    return delayed(_settled, pure=False)(joined, k, network, seed)
+    return computed(delayed(_settled, pure=False)(joined, k, network, seed))
 
 
 _KEYS = {"weight": np.float64, "address": np.int64, "cell": np.int64}
@@ -162,7 +161,6 @@ def _by_network(
     if budget == 0:
         return _Clusters(points, weights, np.empty(0, np.int64), 0)
     found = kmeans_in_memory(points, budget, sample_weight=weights, model=network, seed=seed)
-    assert not isinstance(found, list)
     return _Clusters(points, weights, found.labels, budget)
 
 

@@ -41,7 +41,7 @@ from diconet.scale.work import (
     kept,
     leaves,
     merged,
-    offsets_of,
+    reduced,
 )
 
 CELL = 32_768
@@ -103,7 +103,7 @@ def tsp(
     seed = check_seed(seed)
     chunks = Chunks.of(cities, "cities", ("x", "y"), columns)
     share = max(64, _SAMPLE // max(1, len(chunks)))
-    census: _Census = computed(merged(gathered, leaves(_census, chunks, "cities", share), "cities"))
+    census: _Census = reduced(_census, gathered, chunks, "cities", share)
     size = int(census.sizes.sum())
     if size == 0:
         raise ValueError("cities must hold at least 1 row; got none.")
@@ -111,35 +111,25 @@ def tsp(
     most = cell * len(sample) / size
     splits = as_network(CLUSTERS, None).split, MedianSplit(_ANGLE)
     divisions = [Division.by_size(split, sample, most) for split in splits]
-    offsets = offsets_of(census.sizes)
-    frames = leaves(_frame, chunks, "cells", divisions[0], offsets)
-    cells = shuffled(frames, len(divisions[0]), _COLUMNS)
-    toured = [
+    frames = leaves(_frame, chunks, "cells", divisions[0], np.cumsum(census.sizes) - census.sizes)
+    cells = [
         delayed(_toured, nout=2, pure=False)(part, number, kicks, model, seed)
-        for number, part in enumerate(cells)
+        for number, part in enumerate(shuffled(frames, len(divisions[0]), _COLUMNS))
     ]
-    frames, places = _placed(toured, divisions[1])
-    if len(divisions[0]) > 1:
-        cells = shuffled(frames, len(divisions[1]), _PLACED)
-        repaired = [
+    if len(cells) > 1:
+        frames, _ = _placed(cells, divisions[1])
+        cells = [
             delayed(_repaired, nout=2, pure=False)(part, number, size, seed or 0)
-            for number, part in enumerate(cells)
+            for number, part in enumerate(shuffled(frames, len(divisions[1]), _PLACED))
         ]
-        frames, places = _placed(repaired, None)
-    *ordered, length = kept([*_pieces(frames, size), places.length])
-    step = -(-size // len(frames))
-    sizes = [min(step, size - step * i) for i in range(len(ordered))]
+    step = -(-size // len(cells))
+    frames, places = _placed(cells, step)
+    pieces = shuffled(frames, -(-size // step), _PLACED)
+    *ordered, length = kept([*map(delayed(_ids, pure=False), pieces), places.length])
+    sizes = [min(step, size - start) for start in range(0, size, step)]
     tour = in_order(ordered, sizes, np.int64)
+    tour = da.roll(tour, -int(computed((tour == 0).argmax())))
     return LargeTour(computed(length), (), size, tour, len(divisions[0]), model=model)
-
-
-def _pieces(frames: Sequence[Any], size: int) -> list[Any]:
-    """The tour in pieces of equal length, from the first city on: rows in tour order."""
-    start = delayed(_start, pure=False)([delayed(_place_of_first, pure=False)(f) for f in frames])
-    step = -(-size // len(frames))
-    moved = [delayed(_by_piece, pure=False)(frame, size, start, step) for frame in frames]
-    pieces = shuffled(moved, -(-size // step), _PLACED)
-    return [delayed(_ids, pure=False)(piece) for piece in pieces]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,21 +195,25 @@ def _with_runs(
     return part, Runs(edges, ends, many, cells, float(steps.sum()))
 
 
-def _placed(cells: Sequence[Delayed], division: Division | None) -> tuple[list[Delayed], Delayed]:
-    """All cells with the positions of their cities on one round trip."""
-    runs = [summary for _, summary in cells]
-    places = delayed(linked, pure=False)(merged(gathered, runs, "tour"))
+def _placed(cells: Sequence[Delayed], where: Division | int) -> tuple[list[Delayed], Delayed]:
+    """The cities of all cells with their positions on one round trip, in other cells.
+
+    These are those of a division, or stretches of so many cities of the trip.
+    """
+    places = delayed(linked, pure=False)(merged(gathered, [runs for _, runs in cells], "tour"))
     place = delayed(_place, pure=False)
     return [
-        place(part, own, number, places, division) for number, (part, own) in enumerate(cells)
+        place(part, runs, number, places, where) for number, (part, runs) in enumerate(cells)
     ], places
 
 
 def _place(
-    part: pd.DataFrame, runs: Runs, number: int, places: Places, division: Division | None
+    part: pd.DataFrame, runs: Runs, number: int, places: Places, where: Division | int
 ) -> pd.DataFrame:
-    cells = 0 if division is None else division.cells(part[["x", "y"]].to_numpy())
-    return part.assign(cell=cells, place=places.of_cell(number, runs.many))[list(_PLACED)]
+    place = places.of_cell(number, runs.many)
+    xy = part[["x", "y"]].to_numpy()
+    cell = place // where if isinstance(where, int) else where.cells(xy)
+    return part.assign(cell=cell, place=place)[list(_PLACED)]
 
 
 def _repaired(part: pd.DataFrame, number: int, size: int, seed: int) -> tuple[pd.DataFrame, Runs]:
@@ -287,21 +281,6 @@ def _strip(xy: np.ndarray, old: np.ndarray) -> np.ndarray:
     for _ in range(_STRIP):
         strip = strip | strip[there].any(1)
     return np.flatnonzero(strip).astype(np.int32)
-
-
-def _place_of_first(part: pd.DataFrame) -> int | None:
-    found = part["place"].to_numpy()[part["id"].to_numpy() == 0]
-    return int(found[0]) if len(found) else None
-
-
-def _start(places: list[int | None]) -> int:
-    """The position of city 0 on the tour, which one cell knows."""
-    return next(place for place in places if place is not None)
-
-
-def _by_piece(part: pd.DataFrame, size: int, start: int, step: int) -> pd.DataFrame:
-    place = (part["place"].to_numpy() - start) % size
-    return part.assign(place=place, cell=place // step)
 
 
 def _ids(part: pd.DataFrame) -> np.ndarray:

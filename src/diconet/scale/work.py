@@ -86,6 +86,17 @@ def merged(merge: Callable[[list[Any]], Any], parts: Sequence[Delayed], name: st
     return level[0]
 
 
+def reduced(
+    work: Callable[..., Any],
+    merge: Callable[[list[Any]], Any],
+    chunks: Chunks,
+    name: str,
+    *shared: Any,
+) -> Any:
+    """The result of one pass: work on every leaf, merged up the tree."""
+    return computed(merged(merge, leaves(work, chunks, name, *shared), name))
+
+
 def gathered(parts: list[_T]) -> _T:
     """Several dataclasses combined into one: arrays concatenated, numbers added, recursively."""
     first: Any = parts[0]
@@ -97,6 +108,11 @@ def gathered(parts: list[_T]) -> _T:
         return gathered(values) if is_dataclass(values[0]) else sum(values)
 
     return cast("_T", replace(first, **{field.name: joined(field.name) for field in fields(first)}))
+
+
+def added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Several tuples of arrays and numbers combined into one: first elements added, and so on."""
+    return tuple(map(sum, zip(*parts, strict=True)))
 
 
 def by_block(array: da.Array) -> Iterator[tuple[int, np.ndarray]]:
@@ -117,7 +133,7 @@ def in_order(parts: Sequence[Delayed], sizes: Sequence[int] | np.ndarray, dtype:
     return da.concatenate(pieces) if pieces else da.zeros(0, dtype=dtype)
 
 
-def computed(wanted: Delayed) -> Any:
+def computed(wanted: Delayed | da.Array) -> Any:
     """The result of a task: on the current Dask client, or in this process if there is none."""
     client = _client()
     if client is None:
@@ -198,8 +214,3 @@ def _progress(dask_scheduler: Any) -> dict[str, tuple[int, int]]:
             left = sum(states[s] for s in ("waiting", "queued", "no-worker", "processing"))
             found[kind] = (before[0] + total - left, before[1] + total)
     return found
-
-
-def offsets_of(sizes: np.ndarray) -> np.ndarray:
-    """The index of the first row of each leaf among all rows."""
-    return np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)

@@ -22,7 +22,11 @@ from diconet.problems.kmeans.task import Gaussian, KMeansTask
 def test_reproduce_gives_every_cell_of_the_paper_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(table.CIFAR_VARIABLE, raising=False)
     sweep = DiCoNet(SweepSplit(8), growth=Growth())
-    ways = [("ours", table.before_and_after_exchange(row, sweep)) for row in ("DiCoNet", "Sweep")]
+    ways = [
+        ("ours", *row)
+        for name in ("DiCoNet", "Sweep")
+        for row in table.before_and_after_exchange(name, sweep)
+    ]
     monkeypatch.setattr(table, "rows", lambda data, find: ways)
     records = recipe.reproduce(num_sets=2, seed=3)
     cells = {(r["row"], r["column"]): r for r in records}
@@ -50,7 +54,7 @@ def test_lloyd_over_lloyd_is_one_and_more_starts_cost_less() -> None:
 def test_a_row_says_how_many_layers_its_network_has(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = DiCoNet(GraphSplit(2, width=4, num_layers=3), depth=1)
     deep = DiCoNet(GraphSplit(2, width=4, num_layers=20), depth=1)
-    ways = [("as in the paper", table._paper_row("DiCoNet", one)) for one in (graph, deep)]
+    ways = [("as in the paper", *table._paper_row("DiCoNet", one)) for one in (graph, deep)]
     monkeypatch.setattr(table, "kinds", lambda cifar: {"Gaussian (d=2)": "gaussian2"})
     monkeypatch.setattr(table, "rows", lambda data, find: ways)
     records = recipe.reproduce(num_sets=1)

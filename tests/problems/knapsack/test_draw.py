@@ -4,7 +4,6 @@ import numpy as np
 
 from diconet.plot.levels import levels_figure
 from diconet.plot.stages import LEFT
-from diconet.problems.knapsack.draw import call_of, stages_of
 from diconet.problems.knapsack.solve import Packing
 from diconet.problems.solution import Partitions
 
@@ -18,11 +17,11 @@ def packing() -> Packing:
 
 
 def test_which_call_took_an_item() -> None:
-    assert call_of(packing()).tolist() == [1, 0, 2, 0]
+    assert packing().calls().tolist() == [1, 0, 2, 0]
 
 
 def test_a_knapsack_fills_call_by_call() -> None:
-    stages = stages_of(packing())
+    stages = packing().stages()
     assert [stage.title for stage in stages] == [
         "call 1: +1, 25.0% full",
         "call 2: +1, 75.0% full",

@@ -6,6 +6,7 @@ has the largest sum takes as long to check as to find: one pass either way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -20,10 +21,6 @@ def _in_order(items: np.ndarray, answer: np.ndarray) -> float:
     return float((np.diff(values) >= 0).mean()) if len(values) > 1 else 1.0
 
 
-def _distance(items: np.ndarray, answer: np.ndarray) -> float:
-    return float(np.sqrt(_square(items, answer))) if len(answer) == 2 else float("inf")
-
-
 def _square(items: np.ndarray, pair: np.ndarray) -> float:
     step = items[pair[0]] - items[pair[1]]
     return float((step * step).sum())
@@ -33,7 +30,7 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "sort": _in_order,
     "select": lambda items, answer: float(items[answer[0], 0]),
     "subarray": lambda items, answer: float(items[answer, 0].sum()),
-    "closest": _distance,
+    "closest": lambda items, pair: math.sqrt(_square(items, pair)) if len(pair) == 2 else math.inf,
     "skyline": lambda items, answer: float(len(answer)),
 }
 """The value of an answer, by problem: a function of items and answer."""

@@ -35,16 +35,15 @@ class AlgorithmProblem(Problem):
     options: tuple[Option, ...] = ()
     presets = ("default",)  # type: ignore[assignment]
 
-    def __init__(self, name: str, summary: str, value: str) -> None:
+    def __init__(self, name: str, summary: str, value: str, table: str | None = None) -> None:
         super().__init__(name, summary=summary, package=__package__)
-        self.value = value
+        self.value, self.table = value, table
 
     @property
     def task(self) -> Task:
         from diconet.problems.algorithms.tasks import TASKS
 
-        task: Task = TASKS[self.name]()
-        return task
+        return TASKS[self.name]()
 
     @cached_property
     def weights(self) -> dict[str, Traversable]:
@@ -93,12 +92,6 @@ class Planar(AlgorithmProblem):
         return Page(value=self.value)
 
 
-class Sorting(AlgorithmProblem):
-    """Sorting, which also prints the table of all five."""
-
-    table = "algorithms"
-
-
 class Selection(AlgorithmProblem):
     """Selection: a number k is given with every set."""
 
@@ -117,7 +110,7 @@ class Selection(AlgorithmProblem):
 
 
 PROBLEMS: tuple[Problem, ...] = (
-    Sorting("sort", "numbers in ascending order", "share in order"),
+    AlgorithmProblem("sort", "numbers in ascending order", "share in order", table="algorithms"),
     Selection("select", "the k-th smallest of numbers", "number"),
     AlgorithmProblem("subarray", "the run of numbers with the largest sum", "sum"),
     Planar("closest", "the two closest points", "distance"),

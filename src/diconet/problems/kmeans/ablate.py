@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from diconet.core.tree import Growth
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
 from diconet.problems.kmeans.lloyd import lloyd
 from diconet.problems.kmeans.references import best_start, min_cost
-from diconet.problems.kmeans.solve import Clusters, kmeans
+from diconet.problems.kmeans.solve import kmeans
 from diconet.problems.kmeans.task import Gaussian, KMeansTask
 from diconet.problems.networks import shipped
 
@@ -65,10 +66,13 @@ def _methods() -> dict[tuple[str, bool], Run]:
     """The methods, by division and whether clusters are exchanged."""
     learned, hand_made = shipped("kmeans").split, min_cost("proportional").split
     splits = {"random": RandomSplit(), "hand-made": hand_made, "learned": learned}
-    found = {("none", exchange): _without_division(exchange) for exchange in (False, True)}
+    found: dict[tuple[str, bool], Run] = {
+        ("none", exchange): partial(_undivided, exchange=exchange) for exchange in (False, True)
+    }
     for name, split in splits.items():
-        found[name, True] = _divided(DiCoNet(split, ExchangeMerge(), Growth()))
-    found["learned", False] = _divided(DiCoNet(learned, growth=Growth()), exchange=False)
+        found[name, True] = partial(_divided, DiCoNet(split, ExchangeMerge(), Growth()))
+    plain = DiCoNet(learned, growth=Growth())
+    found["learned", False] = partial(_divided, plain, exchange=False)
     return found
 
 
@@ -81,30 +85,23 @@ def _best(run: Run, x: np.ndarray, k: int, seconds: float) -> tuple[float, int]:
     return best, runs
 
 
-def _divided(network: DiCoNet, *, exchange: bool = True) -> Run:
-    def run(x: np.ndarray, k: int, number: int) -> float:
-        found = kmeans(x, k, model=network, seed=number or None, exchange=exchange)
-        assert isinstance(found, Clusters)
-        return found.value
-
-    return run
+def _divided(
+    network: DiCoNet, x: np.ndarray, k: int, number: int, *, exchange: bool = True
+) -> float:
+    return kmeans(x, k, model=network, seed=number or None, exchange=exchange).value
 
 
-def _without_division(exchange: bool) -> Run:
+def _undivided(x: np.ndarray, k: int, number: int, *, exchange: bool) -> float:
     """One k-means++ start, followed by the same exchanges and the same Lloyd."""
-
-    def run(x: np.ndarray, k: int, number: int) -> float:
-        labels = KMeans(k, n_init=1, random_state=number).fit(x).labels_.astype(np.int64)
-        if exchange:
-            points, ones = torch.from_numpy(x).float(), torch.ones(len(x))
-            at, size = torch.from_numpy(labels), torch.tensor([len(x)])
-            count = torch.tensor([k])
-            labels = exchanged(points, ones, size, at, count, ExchangeMerge(), kicks=True).numpy()
-        means = np.stack([x[labels == c].mean(0) for c in range(k)])
-        weights = np.ones(len(x), np.float32)
-        return _cost(x, lloyd(x.astype(np.float32), weights, means, rounds=300).labels)
-
-    return run
+    labels = KMeans(k, n_init=1, random_state=number).fit(x).labels_.astype(np.int64)
+    if exchange:
+        points, ones = torch.from_numpy(x).float(), torch.ones(len(x))
+        at, size = torch.from_numpy(labels), torch.tensor([len(x)])
+        count = torch.tensor([k])
+        labels = exchanged(points, ones, size, at, count, ExchangeMerge(), kicks=True).numpy()
+    means = np.stack([x[labels == c].mean(0) for c in range(k)])
+    weights = np.ones(len(x), np.float32)
+    return _cost(x, lloyd(x.astype(np.float32), weights, means, rounds=300).labels)
 
 
 def _cost(x: np.ndarray, labels: np.ndarray) -> float:

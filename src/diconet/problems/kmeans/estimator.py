@@ -6,17 +6,24 @@ from pathlib import Path
 from typing import Any, no_type_check
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from sklearn.metrics import pairwise_distances, pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_count
-from diconet.problems.kmeans.solve import Clusters, kmeans
+from diconet.problems.kmeans.solve import kmeans
 
 
-class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
+class DiCoKMeans(  # type: ignore[misc, unused-ignore]
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     """K-means by a network that cuts the points in two, and the parts again.
 
     Up to `lloyd` rounds of Lloyd's algorithm follow. Without a `random_state` the likeliest
@@ -63,17 +70,12 @@ class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore
             model=self.model,
             seed=self._seed(),
         )
-        assert isinstance(found, Clusters)
         self.solution_ = found
         self.cluster_centers_ = found.centers
         self.labels_ = self._nearest(X)
         self.inertia_ = self._cost(X, self.labels_, weight)
         self.n_iter_ = max(found.rounds, 1)
         return self
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fits, and returns the cluster of each row."""
-        return self.fit(X, sample_weight=sample_weight).labels_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of the rows: the sum of squared distances to the nearest centres."""
@@ -93,11 +95,10 @@ class DiCoKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(pairwise_distances(X, self.cluster_centers_))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the distances that `transform` returns."""
-        check_is_fitted(self)
-        names = [f"dicokmeans{i}" for i in range(len(self.cluster_centers_))]
-        return np.array(names, dtype=object)
+    @property
+    def _n_features_out(self) -> int:
+        """The number of distances that `transform` returns."""
+        return len(self.cluster_centers_)
 
     def _seed(self) -> int | None:
         if self.random_state is None:

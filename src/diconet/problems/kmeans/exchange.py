@@ -15,12 +15,7 @@ from diconet.core.model import Part
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.problems.kmeans.distances import TINY
-from diconet.problems.kmeans.exchange_kernels import (
-    GAIN,
-    HALF,
-    LABEL,
-    LOSS,
-)
+from diconet.problems.kmeans.exchange_kernels import GAIN, HALF, LABEL, LOSS
 from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.frame import means_of
 from diconet.problems.kmeans.lloyd import lloyd
@@ -122,30 +117,26 @@ class ExchangeMerge(Part):
             raise ValueError(f"sample must be at least 1; got {sample}.")
         self.rounds, self.tries, self.sample = rounds, tries, sample
 
-    def forward(self, level: Level, below: Clustering | None, target: None) -> Clustering:
-        return self.joined(level, below, None)
-
-    def joined(
-        self, level: Level, below: Clustering | None, weights: Float[Tensor, "items"] | None
+    def forward(
+        self,
+        level: Level,
+        below: Clustering | None,
+        target: None,
+        weights: Float[Tensor, "items"] | None = None,
     ) -> Clustering:
-        """The clusters of a level's nodes, for points that may have weights."""
         if below is None:
             below = self._bottom(level, weights)
         counts = torch.ones_like(level.sets.sizes)
         sample = _with_every_leaf(level, below.sample)
         labels = below.labels
         if level.cut is not None:
-            inner = ~level.is_leaf[level.sets.owner]
-            rows, owner = level.sets.index[inner], level.sets.owner[inner]
-            side = level.cut.side
+            nodes = level.sets.take(level.inner)
+            rows, owner, side = nodes.index, nodes.owner, level.cut.side
             if sample is not None:
                 here = sample[rows]
                 rows, owner, side = rows[here], owner[here], side[here]
             first, second = below.counts.reshape(-1, 2).unbind(1)
             counts[level.inner] = first + second
-            place = torch.zeros_like(counts)
-            place[level.inner] = torch.arange(len(level.inner), device=place.device)
-            owner = place[owner]
             labels = labels.clone()
             joined = labels[rows] + torch.where(side, first[owner], 0)
             sizes = torch.bincount(owner, minlength=len(level.inner))
@@ -217,12 +208,7 @@ def exchanged(
 
 
 def _searched(
-    x: np.ndarray,
-    w: np.ndarray,
-    labels: np.ndarray,
-    k: int,
-    merge: ExchangeMerge,
-    kicks: bool,
+    x: np.ndarray, w: np.ndarray, labels: np.ndarray, k: int, merge: ExchangeMerge, kicks: bool
 ) -> np.ndarray:
     """The labels of one node after its search, and after kicks for as long as these pay."""
     tries, size, in_vain = int(merge.tries * k), 1 + k // _KICKED, 0
@@ -282,14 +268,3 @@ def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ..
 def as_array(points: Float[Tensor, "items features"]) -> np.ndarray:
     """Points for the compiled loops, which take single and double precision."""
     return np.ascontiguousarray(to_host(points))
-
-
-@dataclass(frozen=True)
-class OfWeighted:
-    """The exchange merge for points with weights."""
-
-    merge: ExchangeMerge
-    weights: Float[Tensor, "items"]
-
-    def __call__(self, level: Level, below: Clustering | None, target: None) -> Clustering:
-        return self.merge.joined(level, below, self.weights)

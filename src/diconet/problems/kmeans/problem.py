@@ -60,8 +60,7 @@ class KMeansProblem(Problem):
 
         k: Any = options.pop("k", None)
         k = instances.given.get("k") if k is None else k
-        found: Any = kmeans(instances.data, k, **options)
-        return list(found)
+        return list(kmeans(instances.data, k, **options))
 
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.nets.graph_split import GraphSplit
@@ -95,9 +94,7 @@ class KMeansProblem(Problem):
             return undivided(points, k, search=search)
         model = self.divided(model, division)
         how: dict[str, Any] = {} if search else {"exchange": False, "lloyd": 0}
-        found: Any = kmeans(points, k, model=model, **how)
-        solution: Solution = found
-        return solution
+        return kmeans(points, k, model=model, **how)
 
 
 PROBLEM = KMeansProblem("kmeans", summary="k clusters of points", package=__package__)

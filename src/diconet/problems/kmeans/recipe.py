@@ -21,14 +21,7 @@ from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.kmeans.exchange import ExchangeMerge
 from diconet.problems.kmeans.problem import PROBLEM
-from diconet.problems.kmeans.table import (
-    BASELINE,
-    GRAPH,
-    Data,
-    cifar_folder,
-    points_of,
-    reproduce,
-)
+from diconet.problems.kmeans.table import BASELINE, GRAPH, Data, cifar_folder, points_of, reproduce
 from diconet.problems.kmeans.task import KMeansTask, OneOf, Patches
 from diconet.problems.networks import from_runs
 
@@ -108,24 +101,20 @@ class Settings:
         return OneOf(tasks=tuple(tasks))
 
 
-def train_model(
-    settings: Settings,
-    run: Path,
-    quiet: bool = False,
-    device: str | torch.device | None = None,
-) -> DiCoNet:
-    """Trains a network in the folder `run`, a sweep in two stages."""
-    run = Path(run)
+def train_model(settings: Settings, run: Path, **how: Any) -> DiCoNet:
+    """Trains a network in the folder `run`, a sweep in two stages.
+
+    Other arguments are those of `train`: `quiet`, `device`.
+    """
     model, task = settings.build(), settings.task()
-    how: dict[str, Any] = {"quiet": quiet, "device": device}
+    how["loss"] = LOSSES[settings.network]
     if not isinstance(model.split, SweepSplit):
-        train(model, task, settings.train, loss=LOSSES[settings.network], run=run, **how)
+        train(model, task, settings.train, run=run, **how)
     else:
         model.split.set_cost_weight(0.0)
-        for name, config in {"first": settings.train, "second": settings.second}.items():
-            train(model, task, config, loss=LOSSES[settings.network], run=run / name, **how)
-            if name == "first":
-                model.split.set_cost_weight(settings.cost_weight)
+        train(model, task, settings.train, run=run / "first", **how)
+        model.split.set_cost_weight(settings.cost_weight)
+        train(model, task, settings.second, run=run / "second", **how)
         model = DiCoNet(model.split, ExchangeMerge(), model.growth)
     save(model, run / "weights.safetensors")
     return model
@@ -147,11 +136,11 @@ def train_all(
             points_of("cifar", images, phase)  # report a wrong folder before hours of training
     presets = PROBLEM.folder("presets")
     folders = {PROBLEM.name: runs / "kmeans_default"}
-    train_model(read_settings(Settings, presets, "default", []), folders[PROBLEM.name], quiet)
+    train_model(read_settings(Settings, presets, "default", []), folders[PROBLEM.name], quiet=quiet)
     for preset, network in (("paper_small", GRAPH), ("baseline", BASELINE)):
         settings = read_settings(Settings, presets, preset, [])
         for kind in kinds:
             name = network + kind
             folders[name] = runs / name
-            train_model(replace(settings, data=(kind,), cifar=images), folders[name], quiet)
+            train_model(replace(settings, data=(kind,), cifar=images), folders[name], quiet=quiet)
     return from_runs(folders)

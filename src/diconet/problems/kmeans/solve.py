@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack, overload
 
@@ -27,7 +28,7 @@ from diconet.problems.inputs import (
 )
 from diconet.problems.kmeans.answer import Clusters, clusters_of
 from diconet.problems.kmeans.budget import SharedBudget
-from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, OfWeighted, as_array
+from diconet.problems.kmeans.exchange import Clustering, ExchangeMerge, as_array
 from diconet.problems.kmeans.frame import Frame
 from diconet.problems.kmeans.lloyd import Settled, lloyd
 from diconet.problems.kmeans.problem import PROBLEM
@@ -128,8 +129,7 @@ def budgeted_split(network: DiCoNet, *, fine: bool = False) -> Split:
     """The network's split, wrapped if needed to divide a set's budget of leaves."""
 
     def at_its_own_scale(sets: SetBatch, seeds: torch.Tensor | None) -> Cut:
-        cut: Cut = network.split(at_own_scale(sets), seeds)
-        return cut
+        return network.split(at_own_scale(sets), seeds)
 
     split: Split = at_its_own_scale if fine else network.split
     return split if isinstance(network.split, SweepSplit) else SharedBudget(split)
@@ -153,7 +153,7 @@ def _settled(
         counts = sets.context[:, 0].long()
         merged = Clustering(sets, weights, tree.leaves, counts)
     else:
-        merged = fold(OfWeighted(merge, weights), tree)
+        merged = fold(partial(merge, weights=weights), tree)
     if rounds == 0:
         return [Settled(to_host(labels), 0) for labels in sets.unpack(merged.leaves)]
     starts: Sequence[Any] = [None] * len(sets)

@@ -19,6 +19,7 @@ from diconet.core.tree import Growth, PartitionTree, fold, grow
 from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.problems.kmeans import references
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
+from diconet.problems.kmeans.solve import merge_of
 from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points, cost_of
 from diconet.problems.networks import if_there, shipped
 from diconet.problems.table import (
@@ -84,8 +85,8 @@ def cifar_folder(given: str | Path | None) -> str | None:
 Labels = Callable[[SetBatch], Tensor]
 """A clustering method: packed sets with k as context to a label per item."""
 
-Ways = Callable[[SetBatch], dict[str, Tensor]]
-"""Several methods that share work, such as a tree before and after its merge, by row name."""
+Row = tuple[str, Labels]
+"""A row's name and method."""
 
 
 def labels_by(model: DiCoNet) -> Labels:
@@ -94,8 +95,7 @@ def labels_by(model: DiCoNet) -> Labels:
     @torch.inference_mode()
     def label(sets: SetBatch) -> Tensor:
         if isinstance(model.split, SoftmaxLabels):
-            labels: Tensor = model.split(sets)[0]
-            return labels
+            return model.split(sets)[0]
         return tree_by(model, sets).leaves
 
     return label
@@ -108,46 +108,33 @@ def tree_by(model: DiCoNet, sets: SetBatch) -> PartitionTree:
     return grow(model.split, sets, model.growth)
 
 
-def before_and_after_exchange(row: str, model: DiCoNet) -> Ways:
-    """One tree as two rows: its leaves, and the result of the merge."""
+def before_and_after_exchange(row: str, model: DiCoNet) -> list[Row]:
+    """One network as two rows: the leaves of its tree, and the result of the merge."""
 
     @torch.inference_mode()
-    def label(sets: SetBatch) -> dict[str, Tensor]:
-        tree = tree_by(model, sets)
-        merge = model.merge if isinstance(model.merge, ExchangeMerge) else ExchangeMerge()
-        return {row: tree.leaves, row + EXCHANGE: fold(merge, tree).leaves}
+    def merged(sets: SetBatch) -> Tensor:
+        return fold(merge_of(model), tree_by(model, sets)).leaves
 
-    return label
+    return [(row, labels_by(model)), (row + EXCHANGE, merged)]
 
 
-def one_start(row: str) -> Ways:
-    """One k-means++ start with Lloyd, and the same with exchanges: no tree at all."""
+def one_start(sets: SetBatch) -> Tensor:
+    """One k-means++ start with Lloyd: no tree at all."""
+    return references.lloyd(sets, restarts=1)
 
-    def label(sets: SetBatch) -> dict[str, Tensor]:
-        labels = references.lloyd(sets, restarts=1)
-        counts, ones = sets.context[:, 0].long(), torch.ones(sets.num_items)
-        merge = ExchangeMerge()
-        how = (sets.items, ones, sets.sizes, labels, counts, merge)
-        better = exchanged(*how, kicks=True)
-        return {row: labels, row + EXCHANGE: better}
 
-    return label
+def one_start_exchanged(sets: SetBatch) -> Tensor:
+    """The same with exchanges."""
+    counts, ones = sets.context[:, 0].long(), torch.ones(sets.num_items)
+    how = (sets.items, ones, sets.sizes, one_start(sets), counts, ExchangeMerge())
+    return exchanged(*how, kicks=True)
 
 
 def costs(label: Labels, sets: SetBatch) -> Tensor:
-    """The cost of every set."""
-    return costs_by_row(lambda some: {"": label(some)}, sets)[""]
-
-
-def costs_by_row(label: Ways, sets: SetBatch) -> dict[str, Tensor]:
-    """The same for several rows, in chunks of bounded memory."""
+    """The cost of every set, in chunks of bounded memory."""
     chunk = max(1, _CHUNK_ITEMS // max(int(sets.sizes.max()), 1))
-    found: dict[str, list[Tensor]] = {}
-    for part in torch.arange(len(sets)).split(chunk):
-        some = sets.take(part).as_roots()
-        for row, labels in label(some).items():
-            found.setdefault(row, []).append(cost_of(some, labels).double())
-    return {row: torch.cat(parts) for row, parts in found.items()}
+    parts = [sets.take(part).as_roots() for part in torch.arange(len(sets)).split(chunk)]
+    return torch.cat([cost_of(some, label(some)).double() for some in parts])
 
 
 def kinds(cifar: str | None) -> dict[str, Data]:
@@ -193,51 +180,39 @@ def reproduce(
             "Lloyd": costs(references.lloyd, sets),
             "Rec. Lloyd": costs(references.recursive_lloyd, sets),
         }
-        for block, way in rows(data, find):
-            for row, found in costs_by_row(way, sets).items():
-                for bar, cost in bars.items():
-                    name = f"{row} / {bar}"
-                    known = PAPER.get(_as_in_the_paper(name))
-                    if known is None and bar != "Lloyd":
-                        continue
-                    paper = {"cost ratio": known[number]} if known and data != "photographs" else {}
-                    ratio = {"cost ratio": ratio_of_means(found, cost)}
-                    records += cells(name, column, ratio, paper, block)
+        for block, row, label in rows(data, find):
+            found = costs(label, sets)
+            for bar, cost in bars.items():
+                known = PAPER.get(f"{row.partition(', ')[0]} / {bar}")
+                if known is None and bar != "Lloyd":
+                    continue
+                paper = {"cost ratio": known[number]} if known and data != "photographs" else {}
+                ratio = {"cost ratio": ratio_of_means(found, cost)}
+                records += cells(f"{row} / {bar}", column, ratio, paper, block)
     return in_blocks(sorted(records, key=lambda record: record["row"].endswith("Rec. Lloyd")))
 
 
-def _as_in_the_paper(row: str) -> str:
-    """The paper's name of a row, without the number of layers."""
-    network, slash, bar = row.partition(" / ")
-    return network.partition(", ")[0] + slash + bar if " layers" in network else row
-
-
-def _paper_row(row: str, model: DiCoNet) -> Ways:
+def _paper_row(row: str, model: DiCoNet) -> Row:
     """A row for a network of the paper's kind; its name says how deep it is if not as there."""
     layers = model.split.config["num_layers"]  # type: ignore[index]
-    name = row if layers == PAPER_LAYERS else f"{row}, {layers} layers"
-    return _alone(name, labels_by(model))
+    return row if layers == PAPER_LAYERS else f"{row}, {layers} layers", labels_by(model)
 
 
-def rows(data: str, find: Callable[[str], DiCoNet]) -> list[tuple[str, Ways]]:
+def rows(data: str, find: Callable[[str], DiCoNet]) -> list[tuple[str, str, Labels]]:
     """The methods of a column with their blocks: learned networks, and unlearned controls."""
     kind = "cifar" if data == "photographs" else data
     paper = {"Baseline": if_there(find, BASELINE + kind), "DiCoNet": if_there(find, GRAPH + kind)}
-    controls = [
-        _alone("random split", labels_by(DiCoNet(RandomSplit(), depth=1))),
-        before_and_after_exchange("Min-cost cut, budget halved", references.min_cost("halved")),
-        before_and_after_exchange(
-            "Min-cost cut, budget by points", references.min_cost("proportional")
-        ),
-        _alone("BisectingKMeans", references.bisecting),
-        one_start("k-means++, one start"),
-    ]
-    return [
-        *((PAPER_BLOCK, _paper_row(row, model)) for row, model in paper.items() if model),
-        *((PARTS_BLOCK, way) for way in controls),
-        (OURS_BLOCK, before_and_after_exchange(_OURS, find("kmeans"))),
-    ]
-
-
-def _alone(row: str, label: Labels) -> Ways:
-    return lambda sets: {row: label(sets)}
+    halved, shared = (references.min_cost(share) for share in ("halved", "proportional"))
+    blocks: dict[str, list[Row]] = {
+        PAPER_BLOCK: [_paper_row(row, model) for row, model in paper.items() if model],
+        PARTS_BLOCK: [
+            ("random split", labels_by(DiCoNet(RandomSplit(), depth=1))),
+            *before_and_after_exchange("Min-cost cut, budget halved", halved),
+            *before_and_after_exchange("Min-cost cut, budget by points", shared),
+            ("BisectingKMeans", references.bisecting),
+            ("k-means++, one start", one_start),
+            ("k-means++, one start" + EXCHANGE, one_start_exchanged),
+        ],
+        OURS_BLOCK: before_and_after_exchange(_OURS, find("kmeans")),
+    }
+    return [(block, *row) for block, some in blocks.items() for row in some]

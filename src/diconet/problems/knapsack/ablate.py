@@ -36,7 +36,8 @@ def ablate(
     if not seconds > 0:
         raise ValueError(f"seconds must be above 0; got {seconds}.")
     ways = _ways()
-    run([Hunt.of(*draw("weakly", 50, 100, np.random.default_rng(0)))], ways[_HAND], _seed(0))
+    small = Hunt.of(*draw("weakly", 50, 100, np.random.default_rng(0)))
+    run([small], ways[_HAND], torch.tensor([0]))  # compiles
     records = []
     for size in sizes:
         rng = np.random.default_rng([seed, size])
@@ -95,12 +96,8 @@ def _measured(
         start = time.process_time()
         hunt = Hunt.of(*one)
         hunt.largest_core = LARGEST_LEAF if undivided else LARGEST_CORE
-        run([hunt], model, _seed(seed), seconds=seconds)
+        run([hunt], model, torch.tensor([seed]), seconds=seconds)
         took.append(time.process_time() - start)
         values.append(float(hunt.prices.best))
         proven.append(float(hunt.prices.proven))
     return np.array(values), np.array(proven), np.array(took)
-
-
-def _seed(seed: int) -> torch.Tensor:
-    return torch.tensor([seed])

@@ -14,6 +14,7 @@ from diconet.core.sets import SetBatch
 from diconet.core.task import Task
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig
+from diconet.problems.knapsack.greedy import whole_instances
 from diconet.problems.knapsack.repair import (
     BUDGET,
     BUDGET_2,
@@ -25,7 +26,7 @@ from diconet.problems.knapsack.repair import (
     WEIGHT,
     open_items,
 )
-from diconet.problems.knapsack.search import Hunt, batch_of, one_by_one, run
+from diconet.problems.knapsack.search import Hunt, batch_of, run
 
 NUM_INPUTS = 7
 
@@ -81,7 +82,7 @@ def flip_loss(
 
     The answers come from the same trees, grown until they are proven, not from a solver's labels.
     """
-    hunts = [Hunt.of_set(one) for one in one_by_one(batch.sets)]
+    hunts = [Hunt.of(*one) for one in whole_instances(batch.sets)]
     sets = batch_of(hunts, batch.seeds.device)
     run(hunts, model, batch.seeds[:: config.tree_samples])
     best = from_host(np.concatenate([hunt.chosen for hunt in hunts]), sets.items)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numba import njit
@@ -24,15 +25,11 @@ ROOM, TO_COME = 0, 1
 """The columns of a context: the room left and, below the root, the number of calls to come."""
 
 
-def ratio_of(sets: SetBatch) -> Float[Tensor, "items"]:
-    """Value per weight of every item; items of weight zero come first."""
-    value, weight = sets.items[:, VALUE].double(), sets.items[:, WEIGHT].double()
-    return torch.where(weight > 0, value / weight.clamp(min=1e-300), value * torch.inf).nan_to_num()
-
-
 def by_ratio(sets: SetBatch) -> Int[Tensor, "items"]:
-    """The row order that sorts each set by descending value per weight."""
-    return segment_sort(-ratio_of(sets), sets.owner)
+    """The row order that sorts each set by descending value per weight; weight zero comes first."""
+    value, weight = sets.items[:, VALUE].double(), sets.items[:, WEIGHT].double()
+    ratio = torch.where(weight > 0, value / weight.clamp(min=1e-300), value * torch.inf)
+    return segment_sort(-ratio.nan_to_num(), sets.owner)
 
 
 def used(sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Float[Tensor, "sets"]:
@@ -43,6 +40,18 @@ def used(sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Float[Tensor, "sets"]
 def worth(sets: SetBatch, chosen: Bool[Tensor, "items"]) -> Float[Tensor, "sets"]:
     """The value of the chosen items of each set."""
     return sets.sum(torch.where(chosen, sets.items[:, VALUE].double(), 0.0))
+
+
+def whole_instances(sets: SetBatch) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Values, weights and capacity of every set as integers."""
+    whole = sets.items.round().long()
+    if not bool((whole == sets.items).all()):
+        raise ValueError("values and weights must be whole numbers for branch and bound.")
+    capacities = sets.context[:, ROOM].long().tolist()
+    return [
+        (to_host(items[:, VALUE]), to_host(items[:, WEIGHT]), capacity)
+        for items, capacity in zip(sets.unpack(whole), capacities, strict=True)
+    ]
 
 
 def greedy_fill(

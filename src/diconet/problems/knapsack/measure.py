@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from diconet.core.host import to_host
 from diconet.core.noise import phase_generator
-from diconet.core.sets import SetBatch
-from diconet.problems.knapsack.greedy import greedy_that_skips
+from diconet.problems.knapsack.search import Hunt
 from diconet.problems.knapsack.task import KnapsackTask, optimum_of
 from diconet.problems.problem import Instances, Show
 
@@ -47,17 +45,10 @@ def show(rng: np.random.Generator, scale: float) -> Show:
     size = max(int(50 * scale), 8)
     values, weights = rng.integers(1, 10_000, (2, size))
     capacity = int(weights.sum()) // 4
-    sets = SetBatch.of(
-        [torch.from_numpy(np.column_stack([values, weights]).astype(np.float64))],
-        torch.tensor([[float(capacity)]], dtype=torch.float64),
-    )
     return Show(
         Instances(["demo"], [(values, weights)], {"capacity": [capacity]}),
         f"{size} items",
         "value",
-        ("greedy by ratio", lambda: float(values[to_host(greedy_that_skips(sets))].sum())),
-        (
-            "branch and bound",
-            lambda: float(values[optimum_of((values, weights, capacity))].sum()),
-        ),
+        ("greedy by ratio", lambda: float(Hunt.of(values, weights, capacity).prices.best)),
+        ("branch and bound", lambda: float(values[optimum_of((values, weights, capacity))].sum())),
     )

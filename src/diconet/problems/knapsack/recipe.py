@@ -23,11 +23,16 @@ from diconet.nets.similarity import SimilarityNet
 from diconet.problems.knapsack.call_loss import call_loss
 from diconet.problems.knapsack.fill import NUM_INPUTS, FillSplit, RandomOrder, RatioOrder
 from diconet.problems.knapsack.flip_score import FlipScore, flip_loss
-from diconet.problems.knapsack.greedy import greedy_that_skips, greedy_that_stops, worth
+from diconet.problems.knapsack.greedy import (
+    greedy_that_skips,
+    greedy_that_stops,
+    whole_instances,
+    worth,
+)
 from diconet.problems.knapsack.pack import PackMerge
 from diconet.problems.knapsack.problem import PROBLEM
 from diconet.problems.knapsack.repair import CORE_GROWTH, CoreSplit, FrontierMerge
-from diconet.problems.knapsack.search import Hunt, one_by_one
+from diconet.problems.knapsack.search import Hunt
 from diconet.problems.knapsack.search import run as run_trees
 from diconet.problems.knapsack.task import KnapsackTask
 from diconet.problems.networks import from_runs, shipped
@@ -91,13 +96,11 @@ class Settings:
         return DiCoNet(split, PackMerge(), depth=self.num_splits + 1)
 
 
-def train_model(
-    settings: Settings,
-    run: Path,
-    quiet: bool = False,
-    device: str | torch.device | None = None,
-) -> DiCoNet:
-    """Trains a network from the reward alone, or from its own answers, in the folder `run`."""
+def train_model(settings: Settings, run: Path, **how: Any) -> DiCoNet:
+    """Trains a network from the reward alone, or from its own answers, in the folder `run`.
+
+    Other arguments are those of `train`: `quiet`, `device`.
+    """
     test = {size: _Test.of(size, 64, "validate", 0) for size in SIZES}
 
     def ratios(model: DiCoNet) -> dict[str, float]:
@@ -106,16 +109,8 @@ def train_model(
             f"ratio_{size}": t.to(model.device).ratio(answer_of(model)) for size, t in test.items()
         }
 
-    return train(
-        settings.build(),
-        KnapsackTask(),
-        settings.train,
-        run=run,
-        evaluate=ratios,
-        loss=LOSSES[settings.split],
-        device=device,
-        quiet=quiet,
-    )
+    how |= {"evaluate": ratios, "loss": LOSSES[settings.split]}
+    return train(settings.build(), KnapsackTask(), settings.train, run=run, **how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,18 +145,17 @@ def answer_of(model: DiCoNet) -> Answer:
 
     @torch.no_grad()
     def answer(sets: SetBatch) -> Tensor:
-        chosen = torch.zeros_like(sets.index, dtype=torch.bool)
-        for which in torch.arange(len(sets), device=chosen.device).split(256):
-            some = sets.take(which)
-            part = some.as_roots()
+        chosen = []
+        for which in torch.arange(len(sets), device=sets.sizes.device).split(256):
+            part = sets.take(which).as_roots()
             if isinstance(model.split, CoreSplit):
-                hunts = [Hunt.of_set(one) for one in one_by_one(part)]
+                hunts = [Hunt.of(*one) for one in whole_instances(part)]
                 run_trees(hunts, model, torch.zeros_like(part.sizes))
-                mask = from_host(np.concatenate([hunt.chosen for hunt in hunts]), chosen)
-                chosen[some.index[mask]] = True
+                masks = np.concatenate([hunt.chosen for hunt in hunts])
+                chosen.append(from_host(masks, part.sizes))
             else:
-                chosen[some.index[model(part).solution.rows(part)]] = True
-        return chosen
+                chosen.append(model(part).solution.mask(part))
+        return torch.cat(chosen)
 
     return answer
 
@@ -181,11 +175,7 @@ def best_splits(model: DiCoNet, size: int, *, num_sets: int = 64) -> int:
     return min(range(len(ratios)), key=ratios.__getitem__)
 
 
-NETWORKS = {
-    "knapsack_baseline": "baseline",
-    "knapsack_paper": "paper",
-    DEFAULT_MODEL: "default",
-}
+NETWORKS = {"knapsack_baseline": "baseline", "knapsack_paper": "paper", DEFAULT_MODEL: "default"}
 """The presets that make the networks of the table, by the names of their weights."""
 
 
@@ -197,7 +187,7 @@ def train_all(runs: Path, *, quiet: bool = False) -> Callable[[str], DiCoNet]:
     folders = {name: runs / f"knapsack_{preset}" for name, preset in NETWORKS.items()}
     for name, preset in NETWORKS.items():
         settings = read_settings(Settings, PROBLEM.folder("presets"), preset, [])
-        train_model(settings, folders[name], quiet)
+        train_model(settings, folders[name], quiet=quiet)
     return from_runs(folders)
 
 

@@ -9,7 +9,7 @@ merge joins two lists: one half may use the room that the other leaves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -148,11 +148,11 @@ _AS_IT_IS = Choices(_NOTHING, _NOTHING, _NO_LOSS, _NO_LOSS, _NOTHING, _NOTHING)
 
 @dataclass(frozen=True, eq=False)
 class Frontiers:
-    """The lists of all nodes of a level (None if the root needs none), and those below."""
+    """The lists of all nodes of a level, and those below."""
 
     level: Level
     below: Frontiers | None
-    lists: list[Choices | None]
+    lists: list[Choices]
     whole: np.ndarray
     log_prob: None = None
 
@@ -167,7 +167,7 @@ class Frontiers:
             half = {node: 2 * i for i, node in enumerate(level.inner.tolist())}
             for node, place in enumerate(places):
                 choices = answer.lists[node]
-                if place < 0 or choices is None:
+                if place < 0:
                     continue
                 if node in half:
                     below[half[node]] = int(choices.left[place])
@@ -204,42 +204,35 @@ class Repaired:
 
 
 class FrontierMerge(Part):
-    """Joins the lists of two halves; at the root, finds the best pair that fits.
-
-    The two halves of the core are never joined into one list: only the best of their pairs matters,
-    and one pass over both finds it.
-    """
+    """Joins the lists of two halves; of the whole core, only the best pair that fits matters."""
 
     def forward(self, level: Level, below: Frontiers | None, target: None) -> Frontiers | Repaired:
         answer = _lists_of(level, below)
-        return _best(answer) if level.number == 0 else answer
+        return _repaired(answer) if level.number == 0 else answer
 
 
 def _lists_of(level: Level, below: Frontiers | None) -> Frontiers:
-    """The lists of a level's nodes, except those of the root and of the core if they were cut."""
+    """The lists of a level's nodes; of the core and the root, only the best choice that fits."""
     context, starts = to_host(level.sets.context), level.sets.offsets.tolist()
     items = to_host(level.sets.items)
     half = {node: 2 * i for i, node in enumerate(level.inner.tolist())}
     whole = np.ones(len(context), dtype=bool)
-    lists: list[Choices | None] = []
+    lists: list[Choices] = []
     for node, numbers in enumerate(context):
         budget, budget_2, room = numbers[[BUDGET, BUDGET_2, ROOM]].tolist()
         limits = budget, budget_2, int(numbers[MOST]), room
         if node in half:
             assert below is not None
-            first = half[node]
-            whole[node] = below.whole[first : first + 2].all()
-            if level.number <= 1:
-                lists.append(None)
-                continue
-            one, other = below.lists[first], below.lists[first + 1]
-            choices, complete = _joined(cast(Choices, one), cast(Choices, other), limits)
+            one, other = half[node], half[node] + 1
+            pair = below.lists[one], below.lists[other]
+            choices, complete = _joined(*pair, limits) if level.number > 1 else _best(*pair, room)
+            complete = complete and below.whole[one] and below.whole[other]
         elif numbers[CORE] == 0:
             choices, complete = _AS_IT_IS, True
         else:
             choices, complete = _leaf(_flips(items[starts[node] : starts[node + 1]]), limits)
         lists.append(choices)
-        whole[node] &= complete
+        whole[node] = complete
     return Frontiers(level, below, lists, whole)
 
 
@@ -261,6 +254,15 @@ def _joined(
     return Choices(*columns), whole
 
 
+def _best(one: Choices, other: Choices, room: float) -> tuple[Choices, bool]:
+    """The most valuable pair that fits, if there is one, as a list."""
+    value, left, right = best_pair(*one[:2], *other[:2], int(room))
+    if left < 0:
+        return Choices(*(column[:0] for column in _AS_IT_IS)), True
+    columns = one.weight[left] + other.weight[right], value, 0.0, 0.0, left, right
+    return Choices(*(np.array([column]) for column in columns)), True
+
+
 def _leaf(flips: list[Choices], limits: tuple[float, float, int, float]) -> tuple[Choices, bool]:
     """The list of a leaf, built item by item, and whether nothing was thinned out."""
     if len(flips) > LARGEST_LEAF:
@@ -273,32 +275,20 @@ def _leaf(flips: list[Choices], limits: tuple[float, float, int, float]) -> tupl
     return choices, whole
 
 
-def _best(root: Frontiers) -> Repaired:
-    """The best choice of every root: in its own list, its core's, or across the core's halves."""
-    parts, roots = [root], root.level.roots
-    while len(parts) < 3 and parts[-1].below is not None:
-        parts.append(parts[-1].below)
-    places = [[-1] * len(part.lists) for part in parts]
-    found, covered = np.zeros(len(roots), dtype=bool), np.ones(len(roots), dtype=bool)
-    budget = roots.context[:, BUDGET].clone()
-    if len(parts) > 1:
-        contexts = parts[1].level.sets.context[1::2]
-        covered[to_host(root.level.inner)] = to_host(contexts[:, COVERED] > 0)
-        budget[root.level.inner] = contexts[:, BUDGET]
-    inner = [{n: 2 * i for i, n in enumerate(part.level.inner.tolist())} for part in parts]
-    for example, room in enumerate(roots.context[:, ROOM].long().tolist()):
-        depth, node = (1, inner[0][example] + 1) if example in inner[0] else (0, example)
-        if depth == 1 and node in inner[1]:
-            depth, node = 2, inner[1][node]
-        lists = [*parts[depth].lists[node : node + 1 + (depth == 2)], _AS_IT_IS]
-        one, other = cast(list[Choices], lists[:2])
-        _, left, right = best_pair(*one[:2], *other[:2], room)
-        places[depth][node] = left
-        if depth == 2:
-            places[depth][node + 1] = right
-        found[example] = left >= 0
+def _repaired(root: Frontiers) -> Repaired:
+    """The best choice of every root."""
+    roots, inner = root.level.roots, root.level.inner
+    found = [
+        _best(choices, _AS_IT_IS, room)[0].left.tolist()
+        for choices, room in zip(root.lists, roots.context[:, ROOM].tolist(), strict=True)
+    ]
+    covered, budget = torch.ones_like(roots.sizes, dtype=torch.bool), roots.context[:, BUDGET]
+    if root.below is not None:
+        core = root.below.level.sets.context[1::2]
+        covered[inner] = core[:, COVERED] > 0
+        budget = budget.index_copy(0, inner, core[:, BUDGET])
     flipped = torch.zeros_like(roots.index, dtype=torch.bool)
-    rows = [row for part, where in zip(parts, places, strict=True) for row in part.flips(where)]
+    rows = root.flips([place for one in found for place in one or [-1]])
     flipped[torch.tensor(rows, dtype=torch.long, device=flipped.device)] = True
-    best, whole, all_covered = (from_host(each, flipped) for each in (found, root.whole, covered))
-    return Repaired(roots, flipped, best, whole, all_covered, budget)
+    fits = from_host(np.array([bool(one) for one in found]), flipped)
+    return Repaired(roots, flipped, fits, from_host(root.whole, flipped), covered, budget)

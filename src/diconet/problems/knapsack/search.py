@@ -48,12 +48,6 @@ class Hunt:
         best = int(values[chosen].sum())
         return cls(Prices(values, weights, room, best), chosen)
 
-    @classmethod
-    def of_set(cls, one: SetBatch) -> Hunt:
-        """The same for a set of one knapsack with whole numbers, as drawn by `KnapsackTask`."""
-        values, weights = to_host(one.items[:, :2].round().long()).T
-        return cls.of(values.copy(), weights.copy(), int(one.context[0, 0]))
-
     def columns(self) -> tuple[np.ndarray, list[float]]:
         """The items and the context for the split and the merge."""
         prices = self.prices
@@ -104,13 +98,6 @@ def _down(whole: int) -> float:
     """The largest float64 that is at most a whole number."""
     near = float(whole)
     return float(np.nextafter(near, -np.inf)) if int(near) > whole else near
-
-
-def one_by_one(sets: SetBatch) -> list[SetBatch]:
-    """Every set as a separate batch."""
-    return [
-        sets.take(torch.tensor([i], device=sets.sizes.device)).as_roots() for i in range(len(sets))
-    ]
 
 
 def batch_of(hunts: Sequence[Hunt], device: str | torch.device = "cpu") -> SetBatch:

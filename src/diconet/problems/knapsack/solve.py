@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
 
 from diconet.core.host import one_thread, to_host
 from diconet.core.model import DiCoNet
-from diconet.core.noise import mix, seeds_from
+from diconet.core.noise import mix
 from diconet.core.sets import SetBatch
-from diconet.plot.stages import LEFT as NOT_TAKEN
-from diconet.plot.stages import Stage
-from diconet.problems.inputs import Asked, ManyNumbers, Numbers, check_seed, is_many
+from diconet.problems.inputs import Asked, ManyNumbers, Numbers, check_seed, is_many, tree_seeds
+from diconet.problems.knapsack.answer import Packing
 from diconet.problems.knapsack.greedy import ROOM, by_ratio, greedy_fill, used
 from diconet.problems.knapsack.instance import ITEM_BITS, Instance, Rounded
 from diconet.problems.knapsack.prices import Prices
@@ -26,11 +25,9 @@ from diconet.problems.knapsack.repair import CoreSplit
 from diconet.problems.knapsack.search import Hunt, run
 from diconet.problems.networks import as_network
 from diconet.problems.progress import tell
-from diconet.problems.solution import Partitions, Solution, handed_back
+from diconet.problems.solution import Partitions, handed_back
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+__all__ = ["Packing", "knapsack"]
 
 _DENSE_LIMIT = 5_000
 """The maximum number of items for a network of quadratic cost."""
@@ -39,83 +36,6 @@ _INSTANCES_AT_ONCE = 1_024
 
 _KEPT, _FLIPPED, _LEFT = range(3)
 """Whether the relaxation took an item and the answer keeps it, the tree put it in, or neither."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Packing(Solution):
-    """A choice of items: `chosen`, their indices in order, of total `weight` and `value`.
-
-    `bound` is an upper bound on the value of any choice, and `gap` bounds the relative distance of
-    the answer from the best: 0 if it is proven optimal. The tree's first cut takes what the
-    fractional optimum takes and the answer keeps, its second what the answer takes in addition.
-    """
-
-    values: np.ndarray
-    weights: np.ndarray
-    capacity: float
-    chosen: np.ndarray
-    weight: float
-    bound: float
-
-    @property
-    def gap(self) -> float:
-        """How much better the best choice could be, relative to this one; 0 if proven optimal."""
-        if self.bound <= self.value:
-            return 0.0
-        return self.bound / self.value - 1 if self.value > 0 else math.inf
-
-    def quality(self) -> str:
-        """The number of items, and a bound on the distance to the best choice."""
-        items = f"{len(self.chosen)} of {len(self.values)} items"
-        if self.gap == 0:
-            return f"{items}, proven optimal"
-        return f"{items}, at most {100 * self.gap:.3g}% below the best"
-
-    def record(self) -> dict[str, Any]:
-        """Items, value, weight, capacity, what is proven of the value, and the choice."""
-        return {
-            "items": len(self.values),
-            "value": self.value,
-            "weight": self.weight,
-            "capacity": self.capacity,
-            "bound": self.bound,
-            "gap": self.gap if math.isfinite(self.gap) else None,
-            "chosen": self.chosen.tolist(),
-        }
-
-    def item_columns(self) -> dict[str, np.ndarray]:
-        return {"value": self.values, "weight": self.weights}
-
-    def answer_columns(self) -> dict[str, Any]:
-        """1 for every chosen item, 0 for the others."""
-        return {"chosen": np.isin(np.arange(len(self.values)), self.chosen).astype(int)}
-
-    def title(self) -> str:
-        return "knapsack"
-
-    def plane(self) -> np.ndarray:
-        return np.column_stack([self.weights, self.values])
-
-    def answer_stage(self) -> Stage:
-        parts = np.full(len(self.values), NOT_TAKEN)
-        parts[self.chosen] = 0
-        return Stage("", parts)
-
-    def stages(self, most: int = 6) -> list[Stage]:
-        """One stage per call: the items it took (part 1), those taken before (0) and those left."""
-        from diconet.problems.knapsack.draw import stages_of
-
-        return stages_of(self)
-
-    def draw(self, ax: Axes, stage: Stage, *, final: bool = False) -> None:
-        from diconet.problems.knapsack.draw import draw_packing
-
-        draw_packing(ax, self, stage.parts, final=final)
-
-    def finish(self, figure: Figure, axes: Sequence[Axes]) -> None:
-        from diconet.problems.knapsack.draw import add_legend
-
-        add_legend(figure, axes)
 
 
 @overload
@@ -191,7 +111,7 @@ def _solve(
         return _by_tree(instances, network, seed, device)
     seeds = mix(torch.full((len(instances),), seed or 0, device=device), 0)
     loose = [instance.rounded(safe=False) for instance in instances]
-    bounds, hunts = _hunts(loose, network, seeds), []
+    bounds = _hunts(loose, network, seeds)
     # If numbers had to be rounded, the best choice may not fit: then solve again, rounding safely.
     over = [i for i, one in enumerate(instances) if one.room_beside(bounds[i].chosen) < 0]
     again = [instances[i].rounded(safe=True) for i in over]
@@ -243,11 +163,8 @@ def _by_tree(
             f"values must be at most {_DENSE_LIMIT} for this model, whose cost is"
             f" quadratic; got {int(sets.sizes.max())}."
         )
-    seeds = None
-    if seed is not None:
-        seeds = seeds_from(torch.Generator().manual_seed(seed), len(sets)).to(device)
     with torch.inference_mode():
-        outcome = network(sets, seeds)
+        outcome = network(sets, tree_seeds(seed, len(sets), device))
     sides = outcome.tree.sides
     taken_at = sides.long().cumprod(0).sum(0)  # the first cut that puts an item on the first side
     chosen = outcome.solution.mask(sets)
@@ -256,13 +173,9 @@ def _by_tree(
     filled = greedy_fill(sets, by_ratio(sets), chosen=chosen)
     left = len(sides) + 1
     stage = torch.where(chosen, taken_at, torch.where(filled, left - 1, left))
-    return [
-        _packing(instance, loose, to_host(part), left, _dantzig(loose))
-        for instance, part in zip(instances, sets.unpack(stage), strict=True)
-        for loose in [instance.rounded(safe=False)]
-    ]
-
-
-def _dantzig(one: Rounded) -> int:
-    """The fractional bound."""
-    return Prices(one.values, one.weights, one.capacity, 0).bound
+    packings = []
+    for instance, part in zip(instances, sets.unpack(stage), strict=True):
+        loose = instance.rounded(safe=False)
+        fractional = Prices(loose.values, loose.weights, loose.capacity, 0)
+        packings.append(_packing(instance, loose, to_host(part), left, fractional.bound))
+    return packings

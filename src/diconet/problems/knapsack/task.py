@@ -11,9 +11,8 @@ from ortools.algorithms.python import knapsack_solver
 from torch import Tensor
 
 from diconet.core.answers import Sequences
-from diconet.core.host import to_host
 from diconet.core.sets import SetBatch
-from diconet.problems.knapsack.greedy import VALUE, WEIGHT, used, worth
+from diconet.problems.knapsack.greedy import used, whole_instances, worth
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class KnapsackTask:
 
     def oracle(self, sets: SetBatch) -> Sequences:
         """The optimum of every set, by OR-Tools' branch and bound."""
-        found = [torch.from_numpy(optimum_of(one)) for one in _instances(sets)]
+        found = [torch.from_numpy(optimum_of(one)) for one in whole_instances(sets)]
         return Sequences.of(found).to(sets.sizes.device)
 
 
@@ -61,14 +60,3 @@ def optimum_of(instance: tuple[np.ndarray, np.ndarray, int]) -> np.ndarray:
     solver.solve()
     taken = [solver.best_solution_contains(i) for i in range(len(values))]
     return np.flatnonzero(taken)
-
-
-def _instances(sets: SetBatch) -> list[tuple[np.ndarray, np.ndarray, int]]:
-    whole = sets.items.round().long()
-    if not bool((whole == sets.items).all()):
-        raise ValueError("values and weights must be whole numbers for branch and bound.")
-    capacities = sets.context[:, 0].long().tolist()
-    return [
-        (to_host(items[:, VALUE]), to_host(items[:, WEIGHT]), capacity)
-        for items, capacity in zip(sets.unpack(whole), capacities, strict=True)
-    ]
