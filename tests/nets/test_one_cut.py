@@ -60,7 +60,7 @@ def test_many_cuts_are_drawn_from_one_look():
     split = _split(along=(1,))
     sets = SetBatch.of([torch.randn(5, 2), torch.randn(4, 2)])
     seeds = torch.arange(6)
-    many, single = split.many(sets, seeds), split(sets.repeat(3), seeds)
+    many, single = split(sets, seeds), split(sets.repeat(3), seeds)
     assert torch.equal(many.side, single.side)
     assert torch.allclose(many.log_prob, single.log_prob, atol=1e-5)
 

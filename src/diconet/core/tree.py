@@ -45,18 +45,14 @@ class Cut:
 
 @runtime_checkable
 class Split(Protocol):
-    """Divides every set in two: at random given seeds, the likelier way without."""
+    """Divides every set in two: at random given seeds, the likelier way without.
 
-    def __call__(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        """One cut per set."""
+    A split whose attribute `many` is True also takes several seeds per set. It then returns the
+    cuts of `sets.repeat(times)`, from one forward pass per set.
+    """
 
-
-@runtime_checkable
-class ManyCuts(Protocol):
-    """A split that draws several cuts from one forward pass over a set."""
-
-    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
+    def __call__(self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Cut:
+        """One cut per set, or one per seed."""
 
 
 @runtime_checkable
@@ -212,7 +208,7 @@ def grow(
     the leaf size bounds the tree, a node whose cut left one side empty becomes a leaf, because the
     same cut would recur. Sets marked in `closed` are not cut.
 
-    With `copies`, that many trees grow on each set, each with its own seed; a split that has
+    With `copies`, that many trees grow on each set, each with its own seed; a split with
     `many` then makes one forward pass per root.
     """
     first = sets.as_roots()
@@ -229,10 +225,8 @@ def grow(
             return PartitionTree((*levels, level))
         nodes = sets if len(inner) == len(sets) else sets.take(inner)
         node_seeds = None if seeds is None else seeds[inner]
-        if copies > 1 and nodes is roots and node_seeds is not None and isinstance(split, ManyCuts):
-            cut = split.many(first, node_seeds)
-        else:
-            cut = split(nodes, node_seeds)
+        shared = nodes is roots and seeds is not None and getattr(split, "many", False)
+        cut = split(first if shared else nodes, node_seeds)
         levels.append(replace(level, cut=cut))
         sets = children(nodes, cut)
         example = example[inner].repeat_interleave(2)

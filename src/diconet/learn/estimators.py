@@ -36,7 +36,7 @@ from diconet.core.segments import (
 )
 from diconet.core.sets import SetBatch
 from diconet.core.task import Task
-from diconet.core.tree import Cut, Growth, ManyCuts, PartitionTree, children, grow
+from diconet.core.tree import Cut, Growth, PartitionTree, children, grow
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig
 from diconet.learn.processes import mean_over_processes
@@ -232,9 +232,8 @@ def _counted(times: int, seeds: Int[Tensor, "nodes"]) -> Int[Tensor, "draws"]:
 
 def _many_cuts(split: nn.Module, nodes: SetBatch, seeds: Int[Tensor, "draws"]) -> Cut:
     """Several cuts of every node, from one forward pass if the split supports it."""
-    if isinstance(split, ManyCuts):
-        return split.many(nodes, seeds)
-    return cast(Cut, split(nodes.repeat(len(seeds) // len(nodes)), seeds))
+    shared = getattr(split, "many", False)
+    return cast(Cut, split(nodes if shared else nodes.repeat(len(seeds) // len(nodes)), seeds))
 
 
 def label_loss(

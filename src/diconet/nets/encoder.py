@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from diconet.core.relations import Relations
 from diconet.core.segments import segment_sum
 from diconet.core.sets import SetBatch
-from diconet.nets.signals import degrees, noise_channels, ranks
+from diconet.nets.signals import degrees, noise_channels, one_seed_each, ranks
 
 _MOST_RANKED = 8
 """Above this many features, ranks are left out: one sort per feature and layer adds up."""
@@ -105,7 +105,7 @@ class SetEncoder(nn.Module):
     """A vector per item that depends on its set; `extra` features per item may be added.
 
     With `noise`, items get that many random channels, which tell similar items apart: drawn by the
-    sets' seeds or, without seeds, by the items' positions. `inputs` are those of `Inputs`.
+    first seed of each set or, without seeds, by the items' positions. `inputs` are those of `Inputs`.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class SetEncoder(nn.Module):
     def forward(
         self,
         sets: SetBatch,
-        seeds: Int[Tensor, "sets"] | None = None,
+        seeds: Int[Tensor, "draws"] | None = None,
         extra: Float[Tensor, "items extra"] | None = None,
     ) -> Float[Tensor, "items width"]:
         sets = self.related(sets)
@@ -179,7 +179,7 @@ class SetEncoder(nn.Module):
         return None if sets.relations is None else sets.relations.rows(sets.offsets)
 
     def _signals(
-        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+        self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None
     ) -> tuple[Float[Tensor, "items per_item"], Float[Tensor, "sets per_set"]]:
         """The inputs: items in the task's scale and in the node's own, and features of the node."""
         dtype = self.enter.weight.dtype
@@ -199,7 +199,7 @@ class SetEncoder(nn.Module):
             place = (sets.position + 0.5) / sets.sizes[sets.owner] - 0.5
             parts.append(torch.stack([place, torch.cos(torch.pi * place)], 1))
         if self.noise:
-            parts.append(noise_channels(sets, seeds, self.noise))
+            parts.append(noise_channels(sets, one_seed_each(sets, seeds), self.noise))
         size = sets.sizes.clamp(min=1).to(mean.dtype).log()[:, None] / 4
         depth = spread.clamp(min=1e-6).log() / 4
         context = sets.context - self.get_buffer("context_origin")

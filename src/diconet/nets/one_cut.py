@@ -26,7 +26,7 @@ from diconet.core.segments import (
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
 from diconet.nets.encoder import SetEncoder
-from diconet.nets.signals import normals, smoothed
+from diconet.nets.signals import normals, one_seed_each, smoothed
 
 _AXES = 4
 """The maximum number of features used as directions."""
@@ -51,11 +51,10 @@ class OneCutSplit(Part):
     numbers smoothed over edges; a sequence has only its own order. A candidate is scored by the
     sizes of its sides, the gap it lies in, the share of the variance it explains, the sums of each
     feature on both sides, and the edges it cuts; in a sequence also by the best candidates before
-    and after it. `many` draws several cuts from one forward pass. With `along`, the features with
-    these numbers are the only directions.
+    and after it. With `along`, the features with these numbers are the only directions.
     """
 
-    general = True
+    general = many = True
 
     def __init__(
         self, directions: int = 8, along: Sequence[int] | None = None, **encoder: Any
@@ -76,25 +75,19 @@ class OneCutSplit(Part):
             nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 1, bias=False)
         )
 
-    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Cut:
         sweeps, score = self._look(sets, seeds)
-        return self._cut(sets, sweeps, score, seeds)
-
-    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
-        times = len(seeds) // len(sets)
-        sweeps, score = self._look(sets, seeds[::times])
-        cuts = [
-            self._cut(sets, sweeps, score, each.contiguous())
-            for each in seeds.reshape(-1, times).unbind(1)
-        ]
+        if seeds is None or len(seeds) == len(sets):
+            return self._cut(sets, sweeps, score, seeds)
+        each = seeds.reshape(len(sets), -1).unbind(1)
+        cuts = [self._cut(sets, sweeps, score, one) for one in each]
         sides = torch.stack([cut.side for cut in cuts], 1)
         copies = sets.with_items(sides.to(sets.items.dtype)).unpack()
         side = torch.cat([copy.T.flatten() for copy in copies]) > 0
         return Cut(side, torch.stack([cut.log_prob for cut in cuts], 1).flatten())
 
     def _look(
-        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+        self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None
     ) -> tuple[_Sweeps, Float[Tensor, "candidates"]]:
         along, hidden = self._along(sets, seeds), self.encoder(sets, seeds)
         sweeps = _Sweeps.of(sets, along, self.encoder.get_buffer("unit"))
@@ -137,13 +130,12 @@ class OneCutSplit(Part):
         return Cut(side, log_prob)
 
     def _along(
-        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+        self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None
     ) -> Float[Tensor, "items directions"]:
         """Each item's position along every direction."""
         if self.encoder.inputs.ordered:
             return sets.position[:, None].double()
-        if seeds is None:
-            seeds = mix(sets.sizes, 0)
+        seeds = one_seed_each(sets, seeds)
         unit = self.encoder.get_buffer("unit")
         usual = sets.items.double() / unit
         if self.along is not None:

@@ -32,12 +32,17 @@ def degrees(sets: SetBatch) -> Float[Tensor, "items 2"]:
     return torch.stack(counts, 1).to(sets.items.dtype).add(1).log() / 2
 
 
+def one_seed_each(sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Int[Tensor, "sets"]:
+    """The first seed of each set or, without seeds, one made from its size."""
+    if seeds is None:
+        return mix(sets.sizes, 0)
+    return seeds[:: max(1, len(seeds) // max(1, len(sets)))]
+
+
 def noise_channels(
-    sets: SetBatch, seeds: Int[Tensor, "sets"] | None, channels: int
+    sets: SetBatch, seeds: Int[Tensor, "sets"], channels: int
 ) -> Float[Tensor, "items channels"]:
     """Random channels that spread like standardised features; on a graph also as many smoothed."""
-    if seeds is None:
-        seeds = mix(sets.sizes, 0)
     per_item = mix(mix(seeds, 3)[sets.owner], sets.position)
     drawn = [uniform(mix(per_item, channel)) for channel in range(channels)]
     white = (torch.stack(drawn, 1) - 0.5) * 12**0.5
