@@ -7,7 +7,7 @@ is that of a line, of a sequence or of a sweep over a graph. It costs n log n.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -90,16 +90,17 @@ class OneCutSplit(Part):
         self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None
     ) -> tuple[_Sweeps, Float[Tensor, "candidates"]]:
         along, hidden = self._along(sets, seeds), self.encoder(sets, seeds)
-        sweeps = _Sweeps.of(sets, along, self.encoder.get_buffer("unit"))
-        if sets.num_items * along.shape[1] <= _AT_ONCE:
+        sweeps = _Sweeps.of(sets, along)
+        if along.numel() <= _AT_ONCE:
             return sweeps, self._scores(sweeps, hidden)
-        one_by_one = (sweeps.only(way) for way in range(along.shape[1]))
+        one_by_one = (_Sweeps.of(sets, one) for one in along.split(1, 1))
         return sweeps, torch.cat([self._scores(sweep, hidden) for sweep in one_by_one])
 
     def _scores(
         self, sweeps: _Sweeps, hidden: Float[Tensor, "items width"]
     ) -> Float[Tensor, "candidates"]:
-        total = self.judge(sweeps.numbers().to(hidden.dtype))
+        numbers = sweeps.numbers(self.encoder.get_buffer("unit"))
+        total = self.judge(numbers.to(hidden.dtype))
         whole = self.judge_set(sweeps.sets.mean(hidden))
         total = total + whole.index_select(0, sweeps.owner)
         if self.encoder.inputs.ordered:
@@ -168,24 +169,6 @@ def _rivals(
 
 
 @dataclass(frozen=True, eq=False)
-class _Moments:
-    """Per-set moments that the numbers of all candidates are normalised by."""
-
-    centred: Float[Tensor, "items features"]
-    size: Float[Tensor, "items features"]
-    spread: Float[Tensor, "sets features"]
-    mass: Float[Tensor, "sets features"]
-
-    @classmethod
-    def of(cls, sets: SetBatch, unit: Float[Tensor, "features"]) -> _Moments:
-        """The moments of items in the task's usual unit."""
-        usual = sets.items.double() / unit
-        centred, size = usual - sets.mean(usual)[sets.owner], usual.abs()
-        spread = sets.sum(centred.square()).clamp(min=1e-12)
-        return cls(centred, size, spread, sets.sum(size).clamp(min=1e-12))
-
-
-@dataclass(frozen=True, eq=False)
 class _Sweeps:
     """All candidates: after each item but the last, along each direction, set by set.
 
@@ -193,43 +176,26 @@ class _Sweeps:
     """
 
     sets: SetBatch
-    moments: _Moments
     along: Float[Tensor, "items directions"]
     order: Int[Tensor, "directions items"]
     place: Int[Tensor, "candidates"]
     owner: Int[Tensor, "candidates"]
     way: Int[Tensor, "candidates"]
-    number: Int[Tensor, "candidates"]
 
     @classmethod
-    def of(
-        cls,
-        sets: SetBatch,
-        along: Float[Tensor, "items directions"],
-        unit: Float[Tensor, "features"],
-    ) -> _Sweeps:
+    def of(cls, sets: SetBatch, along: Float[Tensor, "items directions"]) -> _Sweeps:
         """Sorts every set along every direction."""
         ways = along.shape[1]
         order = torch.stack([segment_sort(one, sets.owner) for one in along.unbind(1)])
         cuts = (sets.position < sets.sizes[sets.owner] - 1).nonzero().squeeze(1)
         place = cuts.repeat(ways)
         way = torch.arange(ways, device=cuts.device).repeat_interleave(len(cuts))
-        number = sets.position[place] * ways + way
-        owner, moments = sets.owner[place], _Moments.of(sets, unit)
-        return cls(sets, moments, along, order, place, owner, way, number)
+        return cls(sets, along, order, place, sets.owner[place], way)
 
-    def only(self, way: int) -> _Sweeps:
-        """The candidates along one direction."""
-        cuts = slice(0, len(self.place) // len(self.order))  # the same along each direction
-        return replace(
-            self,
-            along=self.along[:, way : way + 1],
-            order=self.order[way : way + 1],
-            place=self.place[cuts],
-            owner=self.owner[cuts],
-            way=self.way[cuts],
-            number=self.number[cuts] + way,
-        )
+    @property
+    def number(self) -> Int[Tensor, "candidates"]:
+        """The number of each candidate among those of its set, by position and direction."""
+        return self.sets.position[self.place] * len(self.order) + self.way
 
     @property
     def before(self) -> Int[Tensor, "candidates"]:
@@ -248,15 +214,17 @@ class _Sweeps:
         mine = rank.gather(0, self.way[chosen][sets.owner][None]).squeeze(0)
         return mine > sets.position[self.place[chosen]][sets.owner]
 
-    def numbers(self) -> Float[Tensor, "candidates numbers"]:
-        """The numbers that a candidate is scored by."""
-        sets, moments = self.sets, self.moments
+    def numbers(self, unit: Float[Tensor, "features"]) -> Float[Tensor, "candidates numbers"]:
+        """The numbers that a candidate is scored by, given the usual unit of each feature."""
+        sets, usual = self.sets, self.sets.items.double() / unit
         size = sets.sizes[self.owner].double()
         share = (sets.position[self.place] + 1) / size
-        total = moments.spread[self.owner]
-        apart = self._prefix(moments.centred)  # the sum over the items before the cut
+        centred = usual - sets.mean(usual)[sets.owner]
+        total = sets.sum(centred.square()).clamp(min=1e-12)[self.owner]
+        apart = self._prefix(centred)  # the sum over the items before the cut
         explained = apart.square() / (size * share * (1 - share))[:, None] / total
-        lead = 2 * self._prefix(moments.size) / moments.mass[self.owner] - 1
+        mass = sets.sum(usual.abs()).clamp(min=1e-12)[self.owner]
+        lead = 2 * self._prefix(usual.abs()) / mass - 1
         overall = explained.mul(total).sum(1) / total.sum(1)
         parts = [
             torch.stack([share - 0.5, (share - 0.5).abs(), overall, *self._gaps()], 1),
