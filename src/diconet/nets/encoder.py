@@ -105,7 +105,7 @@ class SetEncoder(nn.Module):
     """A vector per item that depends on its set; `extra` features per item may be added.
 
     With `noise`, items get that many random channels, which tell similar items apart: drawn by the
-    first seed of each set or, without seeds, by the items' positions. `inputs` are those of `Inputs`.
+    first seed of each set or, without seeds, by the items' positions. `inputs` are as in `Inputs`.
     """
 
     def __init__(
