@@ -18,11 +18,7 @@ from torch.nn import functional as F
 from diconet.core.host import count
 from diconet.core.model import Part
 from diconet.core.noise import gumbel, mix
-from diconet.core.segments import (
-    segment_argmax,
-    segment_logsumexp,
-    segment_sort,
-)
+from diconet.core.segments import segment_argmax, segment_logsumexp, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
 from diconet.nets.encoder import SetEncoder
@@ -265,7 +261,7 @@ class _Sweeps:
         edges = self.sets.relations
         if edges is None or edges.num_edges == 0:
             return torch.zeros_like(share)
-        source, target = edges.rows(self.sets.offsets)
+        source, target = self.sets.edges()
         rank = torch.empty_like(self.order)
         places = torch.arange(rank.shape[1], device=rank.device)
         rank.scatter_(1, self.order, places.expand_as(rank))

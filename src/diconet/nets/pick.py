@@ -73,8 +73,8 @@ class _Pairs:
         self._to, self._from = judge.towards(vectors), judge.origin(vectors)
         self._points = standardise(sets)[0].to(vectors.dtype)
         if judge.joint is not None and sets.relations is not None:
-            ends = sets.relations.rows(sets.offsets)
-            self._edge, self._by_edge = torch.sort(ends[0] * sets.num_items + ends[1])
+            source, target = sets.edges()
+            self._edge, self._by_edge = torch.sort(source * sets.num_items + target)
 
     def __call__(self, row: Int[Tensor, "*pairs"], to: Int[Tensor, "*pairs"]) -> Tensor:
         gap = self._points[to] - self._points[row]
