@@ -89,11 +89,6 @@ class Growth:
         if self.depth is not None and self.halve_to is not None:
             raise ValueError("depth and halve_to exclude each other; got both.")
 
-    @property
-    def bounded(self) -> bool:
-        """Whether the number of levels is fixed in advance."""
-        return self.depth is not None or self.halve_to is not None
-
     def cuts(self, sizes: Int[Tensor, "sets"]) -> Int[Tensor, "sets"]:
         """The maximum depth of each root's tree, in cuts."""
         if self.halve_to is not None:
@@ -231,7 +226,11 @@ def grow(
         sets = children(nodes, cut)
         example = example[inner].repeat_interleave(2)
         left = (left[inner] - 1).repeat_interleave(2)
-        open_ = _still_open(nodes, sets, cut, growth)
+        open_ = torch.ones_like(left, dtype=torch.bool)
+        if cut.closed is not None:
+            open_ = ~cut.closed.flatten()
+        if growth.depth is None and growth.halve_to is None:
+            open_ = open_ & (sets.sizes < nodes.sizes.repeat_interleave(2))
         if node_seeds is not None:
             which = torch.arange(len(example), device=example.device) % 2
             seeds = mix(node_seeds.repeat_interleave(2), which)
@@ -264,17 +263,6 @@ def children(sets: SetBatch, cut: Cut) -> SetBatch:
         else cut.contexts.flatten(0, 1)
     )
     return SetBatch(sets.items[order], sizes, context, sets.index[order], edges)
-
-
-def _still_open(
-    nodes: SetBatch, sets: SetBatch, cut: Cut, growth: Growth
-) -> Bool[Tensor, "children"]:
-    open_ = torch.ones_like(sets.sizes, dtype=torch.bool)
-    if cut.closed is not None:
-        open_ = ~cut.closed.flatten()
-    if not growth.bounded:
-        open_ = open_ & (sets.sizes < nodes.sizes.repeat_interleave(2))
-    return open_
 
 
 def fold(merge: Merge, tree: PartitionTree, target: Any | None = None) -> Any:
