@@ -84,10 +84,11 @@ class CoinsByPlace(nn.Module):
         super().__init__()
         self.logits = nn.Parameter(logits)
 
-    def many(self, sets: SetBatch, seeds: Tensor) -> Cut:
-        copies = sets.repeat(len(seeds) // len(sets))
-        place = torch.searchsorted(POINTS.flatten(), copies.items.flatten().contiguous())
-        return coin_cut(copies, self.logits[place], seeds)
+    many = True
+
+    def forward(self, sets: SetBatch, seeds: Tensor) -> Cut:
+        place = torch.searchsorted(POINTS.flatten(), sets.items.flatten().contiguous())
+        return coin_cut(sets, self.logits[place], seeds)
 
 
 @pytest.mark.parametrize(("root", "last"), [(20_000, 2), (20_000, 20)])

@@ -175,7 +175,7 @@ def test_many_cuts_are_those_of_single_looks_where_there_is_no_noise():
     torch.manual_seed(0)
     split, sets = GeneralSplit(**NET), SetBatch.of([torch.randn(4, 2), torch.randn(6, 2)])
     seeds = torch.arange(6)
-    many, single = split.many(sets, seeds), split(sets.repeat(3), seeds)
+    many, single = split(sets, seeds), split(sets.repeat(3), seeds)
     assert torch.equal(many.side, single.side)
     assert torch.allclose(many.log_prob, single.log_prob, atol=1e-5)
 

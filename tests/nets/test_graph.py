@@ -61,7 +61,7 @@ def test_equal_points_and_single_points_give_finite_gradients(split: GraphSplit)
 
 def test_many_cuts_are_the_cuts_of_copies(split: GraphSplit) -> None:
     sets, seeds = sets_of(5, 9), torch.arange(6)
-    many, copies = split.many(sets, seeds), split(sets.repeat(3), seeds)
+    many, copies = split(sets, seeds), split(sets.repeat(3), seeds)
     assert many.side.tolist() == copies.side.tolist()
     torch.testing.assert_close(many.log_prob, copies.log_prob, atol=1e-4, rtol=1e-4)
 

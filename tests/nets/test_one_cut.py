@@ -60,7 +60,7 @@ def test_many_cuts_are_drawn_from_one_look():
     split = _split(along=(1,))
     sets = SetBatch.of([torch.randn(5, 2), torch.randn(4, 2)])
     seeds = torch.arange(6)
-    many, single = split.many(sets, seeds), split(sets.repeat(3), seeds)
+    many, single = split(sets, seeds), split(sets.repeat(3), seeds)
     assert torch.equal(many.side, single.side)
     assert torch.allclose(many.log_prob, single.log_prob, atol=1e-5)
 
@@ -73,7 +73,7 @@ def test_edges_across_each_cut_are_counted(symmetric):
     """
     chain = Relations.of([torch.tensor([[1, 0], [2, 1], [3, 2]])], symmetric=symmetric)
     sets = SetBatch.of([torch.arange(4.0)[:, None].expand(4, 2).contiguous()], relations=chain)
-    sweeps = _Sweeps.of(sets, sets.items[:, :1].double(), torch.ones(2))
+    sweeps = _Sweeps.of(sets, sets.items[:, :1].double())
     share = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
     expected = 1 / (3 * 2 * share * (1 - share)) - 1
     assert torch.allclose(sweeps._crossing(share), expected)
@@ -94,7 +94,7 @@ def test_large_sets_are_judged_one_direction_after_the_other_with_the_same_resul
 
 def test_a_cut_of_a_sequence_sees_the_best_cuts_before_and_after_it():
     sets = SetBatch.of([torch.randn(5, 2), torch.randn(1, 2), torch.randn(3, 2)])
-    sweeps = _Sweeps.of(sets, sets.position[:, None].double(), torch.ones(2))
+    sweeps = _Sweeps.of(sets, sets.position[:, None].double())
     views = torch.tensor([[1.0], [4.0], [-2.0], [3.0], [7.0], [5.0]])  # 4, 0 and 2 places to cut
     rivals = one_cut._rivals(views, sweeps)
     assert rivals[:, 0].tolist() == [0, 1, 4, 4, 0, 7]

@@ -94,7 +94,7 @@ def test_drawing_follows_the_probabilities() -> None:
     split = SweepSplit()
     split.cost_weights.data *= 0.1
     sets = SetBatch.of(clouds(3))
-    cut = split.many(sets, torch.arange(20_000))
+    cut = split(sets, torch.arange(20_000))
     by_prob = torch.softmax(split.logits(split.candidates(sets)), 0)
     assert cut.log_prob.exp().mean().item() == pytest.approx(
         by_prob.square().sum().item(), abs=0.01

@@ -43,9 +43,10 @@ def _plot(options: argparse.Namespace, _: list[str]) -> None:
 
     check_output(options.out, "--out", (".png", ".svg", ".pdf"))
     with patience("drawing ..."):
-        from diconet.plot.curves import save_curves
+        from diconet.plot.curves import curves_figure
+        from diconet.plot.levels import save
 
-        save_curves(options.runs, options.out)
+        save(curves_figure(options.runs), options.out)
     print(f"picture: {options.out}")
 
 
@@ -81,9 +82,7 @@ def _demo(options: argparse.Namespace, _: list[str]) -> None:
         print(f"pictures: {options.out}")
 
 
-def demo(
-    folder: Path, shown: Sequence[Problem], *, scale: float = 1.0, seed: int = 0
-) -> list[Record]:
+def demo(folder: Path, shown: Sequence[Problem], *, scale: float = 1.0) -> list[Record]:
     """Solves one instance per problem; returns a record each and writes pictures to `folder`.
 
     `seconds` is the time of our answer alone, once compiled. A `scale` below 1 makes the instances
@@ -92,7 +91,7 @@ def demo(
     import numpy as np
 
     folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     return [_record(one, rng, scale, folder) for one in shown]
 
 

@@ -88,15 +88,15 @@ def console(stderr: bool = False) -> Any:
 
 
 @contextmanager
-def patience(what: str, after: float = 1.0) -> Iterator[None]:
-    """Shows what is going on, on the terminal only, once it has taken a while."""
+def patience(what: str) -> Iterator[None]:
+    """Shows what is going on, on the terminal only, once it has taken a second."""
     if not sys.stderr.isatty():
         yield
         return
     from diconet.problems.progress import listening
 
     status = console(stderr=True).status(what)
-    timer = Timer(after, status.start)
+    timer = Timer(1.0, status.start)
     timer.daemon = True
     timer.start()
     try:

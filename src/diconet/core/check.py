@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -56,8 +55,7 @@ def check_task(
     for size in sizes:
         sets = _check_sample(task, size, seed)
         target = None if oracle is None else _asked(oracle, sets)
-        trial = _Trial(task, sets, guess or _guess_for(task, target, sets, depth), seed)
-        rewards = trial.check_reward()
+        rewards = _check_reward(task, sets, guess or _guess_for(task, target, sets, depth), seed)
         if oracle is not None:
             _check_oracle(task, sets, target, rewards)
 
@@ -137,48 +135,37 @@ def _asked(oracle: Oracle, sets: SetBatch) -> Any:
     return target
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """A task, some of its sets, and random solutions to try on them."""
-
-    task: Any
-    sets: SetBatch
-    guess: Guess
-    seed: int
-
-    def check_reward(self) -> list[Float[Tensor, "sets"]]:
-        """Checks the contract of a reward; returns the rewards of the solutions tried."""
-        rewards = []
-        for number in range(4):
-            seeds = seeds_from(torch.Generator().manual_seed(self.seed + number), len(self.sets))
-            solution = self.guess(self.sets, seeds)
-            reward = rewarded(self.task, self.sets, solution)
-            self._expect(reward, self.sets, solution, "when asked again for the same solution")
-            self._check_alone(reward, seeds)
-            for other, change in _renamed(self.task, self.sets, solution):
-                self._expect(reward, *other, change)
-            rewards.append(reward)
-        if all(torch.equal(rewards[0], reward) for reward in rewards[1:]):
-            raise TaskError("reward must tell solutions apart; all those tried got the same.")
-        return rewards
-
-    def _expect(
-        self, reward: Float[Tensor, "sets"], sets: SetBatch, solution: Any, when: str
-    ) -> None:
-        again = rewarded(self.task, sets, solution)
-        if not _close(reward, again):
-            place = int((reward - again).abs().argmax())
-            raise TaskError(
-                f"reward must stay the same {when};"
-                f" got {reward[place].item():.6g} and then {again[place].item():.6g}."
-            )
-
-    def _check_alone(self, reward: Float[Tensor, "sets"], seeds: Int[Tensor, "sets"]) -> None:
-        for place in range(0, len(self.sets), 2):
+def _check_reward(task: Any, sets: SetBatch, guess: Guess, seed: int) -> list[Tensor]:
+    """Checks the contract of a reward; returns the rewards of the solutions tried."""
+    rewards = []
+    for number in range(4):
+        seeds = seeds_from(torch.Generator().manual_seed(seed + number), len(sets))
+        solution = guess(sets, seeds)
+        reward = rewarded(task, sets, solution)
+        _expect(task, reward, sets, solution, "when asked again for the same solution")
+        for place in range(0, len(sets), 2):
             which = torch.tensor([place])
-            one = self.sets.take(which).as_roots()
-            solution = self.guess(one, seeds[which])
-            self._expect(reward[which], one, solution, "for a set alone and in a batch")
+            one = sets.take(which).as_roots()
+            alone = guess(one, seeds[which])
+            _expect(task, reward[which], one, alone, "for a set alone and in a batch")
+        for other, same, change in _renamed(task, sets, solution):
+            _expect(task, reward, other, same, change)
+        rewards.append(reward)
+    if all(torch.equal(rewards[0], reward) for reward in rewards[1:]):
+        raise TaskError("reward must tell solutions apart; all those tried got the same.")
+    return rewards
+
+
+def _expect(
+    task: Any, reward: Float[Tensor, "sets"], sets: SetBatch, solution: Any, when: str
+) -> None:
+    again = rewarded(task, sets, solution)
+    if not _close(reward, again):
+        place = int((reward - again).abs().argmax())
+        raise TaskError(
+            f"reward must stay the same {when};"
+            f" got {reward[place].item():.6g} and then {again[place].item():.6g}."
+        )
 
 
 def rewarded(task: Any, sets: SetBatch, solution: Any) -> Float[Tensor, "sets"]:
@@ -274,31 +261,25 @@ def random_choice(sets: SetBatch, seeds: Int[Tensor, "sets"]) -> Sequences:
     return Sequences(order.places[keep], sizes)
 
 
-def _renamed(task: Any, sets: SetBatch, solution: Any) -> list[tuple[tuple[SetBatch, Any], str]]:
+def _renamed(task: Any, sets: SetBatch, solution: Any) -> Iterator[tuple[SetBatch, Any, str]]:
     """Equivalent forms of the same solutions, each with what was changed.
 
     Items keep their order if the task is `ordered`; parts keep their numbers if it is not
     `exchangeable`.
     """
-    found = _reordered(sets, solution) if not getattr(task, "ordered", False) else []
-    if isinstance(solution, PartitionTree) and getattr(task, "exchangeable", True):
+    is_tree = isinstance(solution, PartitionTree)
+    if not getattr(task, "ordered", False):
+        order = segment_sort(uniform(mix(torch.arange(sets.num_items), 7)), sets.owner)
+        shuffled = sets.select(order, sets.sizes).as_roots()
+        when = "when the items are reordered"
+        if is_tree:
+            yield shuffled, _tree_along(shuffled, solution, solution.sides[:, order]), when
+        elif isinstance(solution, Sequences):
+            places = sets.position[inverse(order)][solution.rows(sets)]
+            yield shuffled, Sequences(places, solution.sizes), when
+    if is_tree and getattr(task, "exchangeable", True):
         mirrored = _tree_along(sets, solution, ~solution.sides)
-        found.append(((sets, mirrored), "when the parts are renumbered"))
-    return found
-
-
-def _reordered(sets: SetBatch, solution: Any) -> list[tuple[tuple[SetBatch, Any], str]]:
-    """The same solution of the same sets, with the items in another order."""
-    order = segment_sort(uniform(mix(torch.arange(sets.num_items), 7)), sets.owner)
-    shuffled = sets.select(order, sets.sizes).as_roots()
-    when = "when the items are reordered"
-    if isinstance(solution, PartitionTree):
-        moved = _tree_along(shuffled, solution, solution.sides[:, order])
-        return [((shuffled, moved), when)]
-    if isinstance(solution, Sequences):
-        places = sets.position[inverse(order)][solution.rows(sets)]
-        return [((shuffled, Sequences(places, solution.sizes)), when)]
-    return []
+        yield sets, mirrored, "when the parts are renumbered"
 
 
 def _tree_along(

@@ -14,9 +14,15 @@ from diconet.core.tree import Cut
 
 
 def coin_cut(
-    sets: SetBatch, logits: Float[Tensor, "items"], seeds: Int[Tensor, "sets"] | None
+    sets: SetBatch, logits: Float[Tensor, "items"], seeds: Int[Tensor, "draws"] | None
 ) -> Cut:
-    """One independent coin flip per item, given seeds; without, each takes its likelier side."""
+    """One independent coin flip per item, given seeds; without, each takes its likelier side.
+
+    Several seeds per set give the cuts of `sets.repeat(times)`.
+    """
+    if seeds is not None and len(seeds) > len(sets):
+        times = len(seeds) // len(sets)
+        sets, logits = sets.repeat(times), sets.repeated(logits, times)
     prob = torch.sigmoid(logits)
     if seeds is None:
         side = logits > 0

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from diconet.core.host import to_host
-from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 
 _MOST_KEPT = 50_000
@@ -45,22 +44,16 @@ class LeafSolver(nn.Module):
     def forward(self, level: Level, below: Solved | None, target: object) -> Solved:
         if self.solver is None:
             raise ValueError("a LeafSolver must be given its solver; weights do not hold one.")
-        many = len(level.roots)
-        rows: list[list[torch.Tensor]] = [[] for _ in range(many)]
-        answers: list[list[Any]] = [[] for _ in range(many)]
-        if below is not None:
-            for example in range(many):
-                rows[example] += below.rows[example]
-                answers[example] += below.answers[example]
-        leaves: SetBatch = level.sets
-        parts = zip(
-            leaves.unpack(), leaves.unpack(leaves.index), level.example.tolist(), strict=True
-        )
-        for (items, index, example), is_leaf in zip(parts, level.is_leaf.tolist(), strict=True):
-            if is_leaf and len(items):
-                rows[example].append(index)
-                answers[example].append(self._solved(items))
-        return Solved(rows, answers)
+        if below is None:
+            many = range(len(level.roots))
+            below = Solved([[] for _ in many], [[] for _ in many])
+        sets, example, is_leaf = level.sets, level.example.tolist(), level.is_leaf.tolist()
+        nodes = zip(sets.unpack(), sets.unpack(sets.index), example, is_leaf, strict=True)
+        for items, index, root, solves in nodes:
+            if solves and len(items):
+                below.rows[root].append(index)
+                below.answers[root].append(self._solved(items))
+        return below
 
     def _solved(self, items: torch.Tensor) -> Any:
         assert self.solver is not None

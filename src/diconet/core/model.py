@@ -43,6 +43,8 @@ class Part(nn.Module):
     config: dict[str, Any]
     general = False
     """Whether a network with this split is trained by `general_loss` by default."""
+    many = False
+    """Whether this split draws several cuts of a set from one forward pass, given several seeds."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -54,8 +54,10 @@ class Relations(Movable):
             raise ValueError(
                 f"features must have one row per edge, {len(pairs)} in all; got {len(values)}."
             )
-        one_way = cls(pairs[:, 0], pairs[:, 1], values, sizes)
-        return one_way.both_ways() if symmetric else one_way
+        if not symmetric:
+            return cls(pairs[:, 0], pairs[:, 1], values, sizes)
+        source, target = pairs.flatten(), pairs.flip(1).flatten()
+        return cls(source, target, values.repeat_interleave(2, 0), 2 * sizes, True)
 
     @classmethod
     def where(
@@ -106,13 +108,6 @@ class Relations(Movable):
         """The packed rows of both ends of every edge, given where each set's items start."""
         start = offsets[:-1][self.owner]
         return start + self.source, start + self.target
-
-    def both_ways(self) -> Relations:
-        """Every edge and its reverse."""
-        sizes = 2 * self.sizes
-        source = torch.stack([self.source, self.target], 1).flatten()
-        target = torch.stack([self.target, self.source], 1).flatten()
-        return Relations(source, target, self.features.repeat_interleave(2, 0), sizes, True)
 
     def take(self, which: Int[Tensor, "chosen"]) -> Relations:
         """The edges of the chosen sets, in that order."""

@@ -45,18 +45,14 @@ class Cut:
 
 @runtime_checkable
 class Split(Protocol):
-    """Divides every set in two: at random given seeds, the likelier way without."""
+    """Divides every set in two: at random given seeds, the likelier way without.
 
-    def __call__(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        """One cut per set."""
+    A split whose attribute `many` is True also takes several seeds per set. It then returns the
+    cuts of `sets.repeat(times)`, from one forward pass per set.
+    """
 
-
-@runtime_checkable
-class ManyCuts(Protocol):
-    """A split that draws several cuts from one forward pass over a set."""
-
-    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
+    def __call__(self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Cut:
+        """One cut per set, or one per seed."""
 
 
 @runtime_checkable
@@ -92,11 +88,6 @@ class Growth:
             raise ValueError(f"leaf_size must be at least 1; got {self.leaf_size}.")
         if self.depth is not None and self.halve_to is not None:
             raise ValueError("depth and halve_to exclude each other; got both.")
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the number of levels is fixed in advance."""
-        return self.depth is not None or self.halve_to is not None
 
     def cuts(self, sizes: Int[Tensor, "sets"]) -> Int[Tensor, "sets"]:
         """The maximum depth of each root's tree, in cuts."""
@@ -212,7 +203,7 @@ def grow(
     the leaf size bounds the tree, a node whose cut left one side empty becomes a leaf, because the
     same cut would recur. Sets marked in `closed` are not cut.
 
-    With `copies`, that many trees grow on each set, each with its own seed; a split that has
+    With `copies`, that many trees grow on each set, each with its own seed; a split with
     `many` then makes one forward pass per root.
     """
     first = sets.as_roots()
@@ -229,15 +220,17 @@ def grow(
             return PartitionTree((*levels, level))
         nodes = sets if len(inner) == len(sets) else sets.take(inner)
         node_seeds = None if seeds is None else seeds[inner]
-        if copies > 1 and nodes is roots and node_seeds is not None and isinstance(split, ManyCuts):
-            cut = split.many(first, node_seeds)
-        else:
-            cut = split(nodes, node_seeds)
+        shared = nodes is roots and seeds is not None and getattr(split, "many", False)
+        cut = split(first if shared else nodes, node_seeds)
         levels.append(replace(level, cut=cut))
         sets = children(nodes, cut)
         example = example[inner].repeat_interleave(2)
         left = (left[inner] - 1).repeat_interleave(2)
-        open_ = _still_open(nodes, sets, cut, growth)
+        open_ = torch.ones_like(left, dtype=torch.bool)
+        if cut.closed is not None:
+            open_ = ~cut.closed.flatten()
+        if growth.depth is None and growth.halve_to is None:
+            open_ = open_ & (sets.sizes < nodes.sizes.repeat_interleave(2))
         if node_seeds is not None:
             which = torch.arange(len(example), device=example.device) % 2
             seeds = mix(node_seeds.repeat_interleave(2), which)
@@ -270,17 +263,6 @@ def children(sets: SetBatch, cut: Cut) -> SetBatch:
         else cut.contexts.flatten(0, 1)
     )
     return SetBatch(sets.items[order], sizes, context, sets.index[order], edges)
-
-
-def _still_open(
-    nodes: SetBatch, sets: SetBatch, cut: Cut, growth: Growth
-) -> Bool[Tensor, "children"]:
-    open_ = torch.ones_like(sets.sizes, dtype=torch.bool)
-    if cut.closed is not None:
-        open_ = ~cut.closed.flatten()
-    if not growth.bounded:
-        open_ = open_ & (sets.sizes < nodes.sizes.repeat_interleave(2))
-    return open_
 
 
 def fold(merge: Merge, tree: PartitionTree, target: Any | None = None) -> Any:

@@ -101,7 +101,8 @@ def _fits_half(value: torch.Tensor) -> bool:
 def load(path: str | Path, *, into: DiCoNet | None = None) -> DiCoNet:
     """Reads a network, or only its weights `into` one that is already built."""
     notes, state = _contents(path)
-    state = {name: _widened(value) for name, value in state.items()}
+    # half precision is for files only
+    state = {n: v.float() if v.dtype == torch.float16 else v for n, v in state.items()}
     if "diconet" not in notes:
         raise ValueError(f"model must be a diconet weights file; {path} is not.")
     if into is None:
@@ -132,11 +133,6 @@ def fit(module: nn.Module, state: Mapping[str, Any], complaint: str) -> None:
     except RuntimeError as error:
         reason = shorten(str(error), 240, placeholder=" ...")
         raise ValueError(f"{complaint}: {reason}") from error
-
-
-def _widened(value: torch.Tensor) -> torch.Tensor:
-    """Half-precision values as float32; half precision is for files only."""
-    return value.float() if value.dtype == torch.float16 else value
 
 
 def _network(description: str, path: str | Path) -> DiCoNet:

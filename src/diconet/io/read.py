@@ -39,10 +39,9 @@ def read_tables(source: Source, decimal: str | None = None) -> list[Table]:
 def _guessed(source: Source) -> Callable[[Source, str | None], list[Table]]:
     start = source.data.lstrip()[:4]
     if start == b"PK\x03\x04":
-        return _from_xlsx if b"xl/" in source.data else _from_npz
-    for magic, reader in ((b"\x93NUM", _from_npy), (b"PAR1", _from_parquet)):
-        if start == magic:
-            return reader
+        return _from_xlsx if b"xl/" in source.data else _from_numpy
+    if start in (b"\x93NUM", b"PAR1"):
+        return _from_numpy if start == b"\x93NUM" else _from_parquet
     return _from_json if start[:1] in (b"[", b"{") else _from_csv
 
 
@@ -117,20 +116,15 @@ def _unique(names: Iterable[Any]) -> list[str]:
 # Arrays and columns.
 
 
-def _from_npy(source: Source, decimal: str | None) -> list[Table]:
-    array = _sound(source, "a NumPy array of numbers", np.load, allow_pickle=False)
-    return _tables(source.name, _checked_array(source.name, array))
+def _from_numpy(source: Source, decimal: str | None) -> list[Table]:
+    def load(file: io.BytesIO) -> Any:
+        found = np.load(file, allow_pickle=False)
+        return dict(found) if isinstance(found, Mapping) else found
 
-
-def _from_npz(source: Source, decimal: str | None) -> list[Table]:
-    def load(file: io.BytesIO) -> dict[str, np.ndarray]:
-        return dict(np.load(file, allow_pickle=False))
-
-    arrays = _sound(source, "NumPy arrays of numbers", load)
-    return _tables(
-        source.name,
-        {key: _checked_array(f"{source.name}[{key}]", one) for key, one in arrays.items()},
-    )
+    found, name = _sound(source, "a NumPy array of numbers", load), source.name
+    if isinstance(found, dict):
+        return _tables(name, {k: _checked_array(f"{name}[{k}]", v) for k, v in found.items()})
+    return _tables(name, _checked_array(name, found))
 
 
 def _checked_array(name: str, array: Any) -> Any:
@@ -302,8 +296,7 @@ _READERS: dict[str, Callable[[Source, str | None], list[Table]]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".dat"), _from_csv),
     **dict.fromkeys((".json", ".geojson"), _from_json),
     **dict.fromkeys((".jsonl", ".ndjson"), _from_json_lines),
-    ".npy": _from_npy,
-    ".npz": _from_npz,
+    **dict.fromkeys((".npy", ".npz"), _from_numpy),
     ".parquet": _from_parquet,
     ".xlsx": _from_xlsx,
 }

@@ -115,22 +115,19 @@ def other_divisions(
     "none" is omitted if the task cannot reward a tree without cuts.
     """
     scores = {}
-    for name, other, drawn in _others(model):
-        solution = other(sets, seeds if drawn else None).solution
+    for name, other, how in (
+        ("learned, drawn", model, seeds),
+        ("random", with_division(model, "random"), seeds),
+        ("median", DiCoNet(_MedianSplit(), model.merge, model.growth), None),
+        ("none", with_division(model, "none"), None),
+    ):
+        solution = other(sets, how).solution
         try:
             scores[name] = task.reward(sets, solution).double()
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             if name != "none":
                 raise
     return scores
-
-
-def _others(model: DiCoNet) -> Iterator[tuple[str, DiCoNet, bool]]:
-    """The same network with other divisions, and whether these are random."""
-    yield "learned, drawn", model, True
-    yield "random", with_division(model, "random"), True
-    yield "median", DiCoNet(_MedianSplit(), model.merge, model.growth), False
-    yield "none", with_division(model, "none"), False
 
 
 def with_division(model: DiCoNet, division: Literal["random", "none"]) -> DiCoNet:

@@ -36,7 +36,7 @@ from diconet.core.segments import (
 )
 from diconet.core.sets import SetBatch
 from diconet.core.task import Task
-from diconet.core.tree import Cut, Growth, ManyCuts, PartitionTree, children, grow
+from diconet.core.tree import Cut, Growth, PartitionTree, children, grow
 from diconet.learn.batches import Batch
 from diconet.learn.config import TrainConfig
 from diconet.learn.processes import mean_over_processes
@@ -164,11 +164,16 @@ def tree_loss(
     over an input's trees, so that inputs of any scale count alike, and one forward pass per input
     gives the first cut of all its trees.
     """
-    samples = config.tree_samples
-    tree = grow(model.split, batch.sets, model.growth, batch.seeds, copies=samples)
-    score = task.reward(tree.roots, tree)
-    score_of_scale_1, normalise = relative(score, samples), config.normalise_advantage
-    loss = policy_gradient(per_item(tree), score_of_scale_1, samples, normalise=normalise)
+    tree = grow(model.split, batch.sets, model.growth, batch.seeds, copies=config.tree_samples)
+    return _by_reward(per_item(tree), task.reward(tree.roots, tree), config)
+
+
+def _by_reward(
+    log_prob: Float[Tensor, "samples"], score: Float[Tensor, "samples"], config: TrainConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """The policy gradient of rewards relative to their mean over an input's samples."""
+    samples, normalise = config.tree_samples, config.normalise_advantage
+    loss = policy_gradient(log_prob, relative(score, samples), samples, normalise=normalise)
     return loss, _parts(loss, score)
 
 
@@ -232,23 +237,18 @@ def _counted(times: int, seeds: Int[Tensor, "nodes"]) -> Int[Tensor, "draws"]:
 
 def _many_cuts(split: nn.Module, nodes: SetBatch, seeds: Int[Tensor, "draws"]) -> Cut:
     """Several cuts of every node, from one forward pass if the split supports it."""
-    if isinstance(split, ManyCuts):
-        return split.many(nodes, seeds)
-    return cast(Cut, split(nodes.repeat(len(seeds) // len(nodes)), seeds))
+    shared = getattr(split, "many", False)
+    return cast(Cut, split(nodes if shared else nodes.repeat(len(seeds) // len(nodes)), seeds))
 
 
 def label_loss(
     model: DiCoNet, task: Task, batch: Batch, config: TrainConfig
 ) -> tuple[Tensor, dict[str, float]]:
     """REINFORCE for a network that labels all items at once."""
-    samples = config.tree_samples
     labels, log_prob = model.split(batch.sets, batch.seeds)
-    copies = batch.sets.repeat(samples)
+    copies = batch.sets.repeat(config.tree_samples)
     score = cast(Any, task).label_reward(copies, labels)
-    per_item = log_prob / copies.sizes.clamp(min=1)
-    score_of_scale_1, normalise = relative(score, samples), config.normalise_advantage
-    loss = policy_gradient(per_item, score_of_scale_1, samples, normalise=normalise)
-    return loss, _parts(loss, score)
+    return _by_reward(log_prob / copies.sizes.clamp(min=1), score, config)
 
 
 def node_loss(

@@ -79,45 +79,51 @@ def train(
     if evaluate is not None and run is None:
         raise ValueError("evaluate needs a run folder to log to; got none.")
     place = own_device(as_device(device) if device is not None else model.device)
-    steps = _Steps.on(place, model, task, config, loss)
-    path = Path(run) if run and steps.group.is_first else None
-    folder = RunFolder(path, config, model, task, loss) if path else None
+    group = join_group(place)
+    group.check(config)
+    optimisers = make_optimisers(model.to(place), config)
+    folder = RunFolder(Path(run), config, model, task, loss) if run and group.is_first else None
     with folder or contextlib.nullcontext():
-        start, spent = folder.start(model, steps.optimisers) if folder else (0, 0.0)
-        start = steps.group.begin_as_first(model, steps.optimisers, start)
-        loop = _Loop(steps, Budget(config, spent), folder, evaluate, stage, quiet)
-        loop.run(batches(start, task, oracle, config, steps.group), start)
+        start, spent = folder.start(model, optimisers) if folder else (0, 0.0)
+        start = group.begin_as_first(model, optimisers, start)
+        what = (model, task, config, loss, optimisers, group)
+        loop = _Loop(*what, Budget(config, spent), folder, evaluate)
+        made = batches(start, task, oracle, config, group)
+        loop.run(made, start, stage, quiet or not group.is_first)
     return model.eval()
 
 
 @dataclass
 class _Loop:
-    """A run around its steps: its length, its files, its progress bar and its warnings."""
+    """The steps of a run, its length, its files and its warnings."""
 
-    steps: _Steps
+    model: DiCoNet
+    task: Task
+    config: TrainConfig
+    loss: Loss
+    optimisers: Optimisers
+    group: Group
     budget: Budget
     folder: RunFolder | None
     evaluate: Evaluate | None
-    stage: str
-    quiet: bool
+    misses: int = field(default=0, init=False)
 
-    def run(self, made: Generator[Batch, None, None], start: int) -> None:
+    def run(self, made: Generator[Batch, None, None], start: int, stage: str, hidden: bool) -> None:
         """All steps from `start` on."""
-        steps, budget = self.steps, self.budget
-        hidden = self.quiet or not steps.group.is_first
-        watch = Watch(steps.model, steps.task) if steps.group.is_first else None
+        budget, device = self.budget, self.model.device
+        watch = Watch(self.model, self.task) if self.group.is_first else None
         if budget.is_spent(start):
             return
         with (
             StopSignal() as stop,
             contextlib.closing(made),
-            ProgressBar(self.stage, budget.total, budget.used(start), hidden) as bar,
+            ProgressBar(stage, budget.total, budget.used(start), hidden) as bar,
         ):
             for one in made:
-                batch = replace(one.to(steps.device), share=budget.share(one.step))
+                batch = replace(one.to(device), share=budget.share(one.step))
                 if watch:
                     watch.before(batch)
-                parts, stops = steps.take(batch, stop)
+                parts, stops = self._step(batch, stop)
                 done = batch.step + 1
                 is_last = budget.is_spent(done)
                 if watch:
@@ -129,64 +135,12 @@ class _Loop:
                 if is_last:
                     break
         if watch:
-            self._say(done, watch.complaints, hidden)
+            warn(watch.complaints, hidden)
+            if self.folder is not None:
+                for line in watch.complaints:
+                    self.folder.log({"step": done, "warning": line})
 
-    def _keep(
-        self, done: int, parts: dict[str, float], is_last: bool, stops: bool, stop: StopSignal
-    ) -> bool:
-        """Logs and saves what is due after a step; returns whether to stop here on request."""
-        config, model, folder = self.steps.config, self.steps.model, self.folder
-        if folder is not None:
-            if done % config.log_every == 0 or is_last or "likeliest" in parts:
-                folder.log({"step": done, "seconds": self.budget.seconds, **parts})
-            if self.evaluate and done % config.evaluate_every == 0:
-                folder.log({"step": done, **self.evaluate(model)})
-        # Several processes stop when all of them know of the request, after the next step.
-        stops = stops or (self.steps.group.world == 1 and stop.asked)
-        if folder is not None and (done % config.checkpoint_every == 0 or is_last or stops):
-            folder.checkpoint(done, self.budget.seconds, model, self.steps.optimisers)
-        return stops
-
-    def _say(self, done: int, complaints: list[str], hidden: bool) -> None:
-        """Prints and logs the final warnings."""
-        warn(complaints, hidden)
-        if self.folder is not None:
-            for line in complaints:
-                self.folder.log({"step": done, "warning": line})
-
-    def _stopped(self, done: int) -> str:
-        if self.folder is None:
-            return f"stopped after step {done}, of {self.budget}; nothing is saved without a run."
-        return (
-            f"stopped after step {done}, of {self.budget}; the run is in {self.folder.path}, and"
-            " the same command resumes it."
-        )
-
-
-@dataclass
-class _Steps:
-    """What the steps of a run share."""
-
-    model: DiCoNet
-    task: Task
-    config: TrainConfig
-    loss: Loss
-    optimisers: Optimisers
-    group: Group
-    device: torch.device
-    misses: int = field(default=0, init=False)
-
-    @classmethod
-    def on(
-        cls, device: torch.device, model: DiCoNet, task: Task, config: TrainConfig, loss: Loss
-    ) -> _Steps:
-        """The steps of a network, which is moved to the device."""
-        group = join_group(device)
-        group.check(config)
-        optimisers = make_optimisers(model.to(device), config)
-        return cls(model, task, config, loss, optimisers, group, device)
-
-    def take(self, batch: Batch, stop: StopSignal) -> tuple[dict[str, float], bool]:
+    def _step(self, batch: Batch, stop: StopSignal) -> tuple[dict[str, float], bool]:
         """Makes one update; returns numbers for the log, and whether any process should stop."""
         model = self.model.train()
         set_rates(self.optimisers, self.config, self.config.rate(batch.step, batch.share))
@@ -197,13 +151,34 @@ class _Steps:
             value.backward()
         stops = self.group.average_gradients(model, stop.asked)
         norms = update(model, self.optimisers, self.config)
-        self._count_misses(batch.step, norms, parts["score"])
-        return parts | norms, stops
-
-    def _count_misses(self, step: int, norms: dict[str, float], score: float) -> None:
         self.misses = 0 if all(map(math.isfinite, norms.values())) else self.misses + 1
         if self.misses == _MISSES:
             raise ValueError(
-                f"the loss must be finite; no step from {step - _MISSES + 2} to {step + 1} had"
-                f" a finite gradient, and the last score was {score}."
+                f"the loss must be finite; no step from {batch.step - _MISSES + 2} to"
+                f" {batch.step + 1} had a finite gradient, and the last score was {parts['score']}."
             )
+        return parts | norms, stops
+
+    def _keep(
+        self, done: int, parts: dict[str, float], is_last: bool, stops: bool, stop: StopSignal
+    ) -> bool:
+        """Logs and saves what is due after a step; returns whether to stop here on request."""
+        config, model, folder = self.config, self.model, self.folder
+        if folder is not None:
+            if done % config.log_every == 0 or is_last or "likeliest" in parts:
+                folder.log({"step": done, "seconds": self.budget.seconds, **parts})
+            if self.evaluate and done % config.evaluate_every == 0:
+                folder.log({"step": done, **self.evaluate(model)})
+        # Several processes stop when all of them know of the request, after the next step.
+        stops = stops or (self.group.world == 1 and stop.asked)
+        if folder is not None and (done % config.checkpoint_every == 0 or is_last or stops):
+            folder.checkpoint(done, self.budget.seconds, model, self.optimisers)
+        return stops
+
+    def _stopped(self, done: int) -> str:
+        if self.folder is None:
+            return f"stopped after step {done}, of {self.budget}; nothing is saved without a run."
+        return (
+            f"stopped after step {done}, of {self.budget}; the run is in {self.folder.path}, and"
+            " the same command resumes it."
+        )

@@ -38,12 +38,7 @@ class RunFolder:
     """
 
     def __init__(
-        self,
-        path: Path,
-        config: TrainConfig,
-        model: DiCoNet,
-        task: Task,
-        loss: Callable[..., Any],
+        self, path: Path, config: TrainConfig, model: DiCoNet, task: Task, loss: Callable[..., Any]
     ) -> None:
         self.path = path
         self._checkpoint = path / "checkpoint.pt"
@@ -74,20 +69,15 @@ class RunFolder:
         step, seconds = 0, 0.0
         if self._checkpoint.exists():
             self.check()
-            step, seconds = self._restore(model, optimisers)
+            kept = self._read_checkpoint()
+            fit(model, kept["model"], f"the weights in {self._checkpoint} do not fit the network")
+            for name, optimiser in optimisers.items():
+                optimiser.load_state_dict(kept["optimisers"][name])
+            step, seconds = int(kept["step"]), float(kept.get("seconds", 0.0))
         self._open(step)
         if step > 0 and self._weights_are_behind():
             self._save_weights(step, model)
         return step, seconds
-
-    def _restore(
-        self, model: DiCoNet, optimisers: Mapping[str, torch.optim.Optimizer]
-    ) -> tuple[int, float]:
-        kept = self._read_checkpoint()
-        fit(model, kept["model"], f"the weights in {self._checkpoint} do not fit the network")
-        for name, optimiser in optimisers.items():
-            optimiser.load_state_dict(kept["optimisers"][name])
-        return int(kept["step"]), float(kept.get("seconds", 0.0))
 
     def _read_checkpoint(self) -> dict[str, Any]:
         try:

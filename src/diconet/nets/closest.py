@@ -25,8 +25,8 @@ from diconet.core.segments import (
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Level
 from diconet.nets.form_kernels import merge_closest, merge_fronts
-from diconet.nets.forms import STEP, Counted, Forms, counted, middles
-from diconet.nets.handed import Handed, add_by_root
+from diconet.nets.forms import STEP, Forms, counted, middles
+from diconet.nets.handed import Chosen, Handed, add_by_root
 from diconet.nets.subset import likelihood, log_not
 
 
@@ -46,7 +46,7 @@ class DominanceMerge(Part):
         self.form = Forms(2 * num_features, num_forms, degrees=(1,))
         self.resolution = resolution
 
-    def forward(self, level: Level, below: Counted | None, target: Sequences | None) -> Counted:
+    def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
         handed = Handed.of(level, below)
         if target is None:
             return self._merged(level, handed, below)
@@ -56,9 +56,7 @@ class DominanceMerge(Part):
         keep, survival, total = likelihood(level, handed, below, target, log_keep, likelier)
         rows = index_of(keep)
         kept = torch.bincount(node.owner[rows], minlength=len(node))
-        return Counted(
-            level.roots, node.select(rows, kept), log_prob=total, survival=survival[rows]
-        )
+        return Chosen(level.roots, node.select(rows, kept), log_prob=total, survival=survival[rows])
 
     def _log_keep(self, handed: Handed) -> Float[Tensor, "items"]:
         """The log-probability that nothing in the other half dominates an item."""
@@ -68,7 +66,7 @@ class DominanceMerge(Part):
         dominated = F.logsigmoid(self.form(both) / self.resolution).sum(1)
         return segment_sum(log_not(dominated), row, node.num_items)
 
-    def _merged(self, level: Level, handed: Handed, below: Counted | None) -> Counted:
+    def _merged(self, level: Level, handed: Handed, below: Chosen | None) -> Chosen:
         node = handed.sets
         order, stays, tested = merge_fronts(
             to_host(node.items.double()),
@@ -80,7 +78,7 @@ class DominanceMerge(Part):
         rows = order[from_host(stays, node.items)[order]]
         kept = torch.bincount(node.owner[rows], minlength=len(node))
         work = counted(level, from_host(tested, node.items), below)
-        return Counted(level.roots, node.select(rows, kept), work=work)
+        return Chosen(level.roots, node.select(rows, kept), work=work)
 
 
 def rows_across(handed: Handed) -> tuple[Int[Tensor, "pairs"], Int[Tensor, "pairs"]]:

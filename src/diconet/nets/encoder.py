@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from diconet.core.relations import Relations
 from diconet.core.segments import segment_sum
 from diconet.core.sets import SetBatch
-from diconet.nets.signals import degrees, noise_channels, ranks
+from diconet.nets.signals import degrees, noise_channels, one_seed_each, ranks
 
 _MOST_RANKED = 8
 """Above this many features, ranks are left out: one sort per feature and layer adds up."""
@@ -105,16 +105,11 @@ class SetEncoder(nn.Module):
     """A vector per item that depends on its set; `extra` features per item may be added.
 
     With `noise`, items get that many random channels, which tell similar items apart: drawn by the
-    sets' seeds or, without seeds, by the items' positions. `inputs` are those of `Inputs`.
+    first seed of each set or, without seeds, by the items' positions. `inputs` are as in `Inputs`.
     """
 
     def __init__(
-        self,
-        extra: int = 0,
-        noise: int = 0,
-        width: int = 32,
-        num_layers: int = 5,
-        **inputs: Any,
+        self, extra: int = 0, noise: int = 0, width: int = 32, num_layers: int = 5, **inputs: Any
     ) -> None:
         super().__init__()
         if num_layers < 1:
@@ -137,49 +132,35 @@ class SetEncoder(nn.Module):
 
     def _make_layers(self, extra: int, num_layers: int) -> None:
         inputs, num_features = self.inputs, self.inputs.num_features
-        self._edges, self._directed = inputs.edge_features, inputs.directed
-        related = self._edges is not None
+        related = inputs.edge_features is not None
         ranked = num_features if num_features <= _MOST_RANKED else 0
         per_item = 2 * num_features + ranked + self.noise * (1 + related) + extra
         per_item += 2 * related + 2 * inputs.ordered
         self.enter = nn.Linear(per_item, self.width)
         self.enter_set = nn.Linear(num_features + 2 + inputs.num_context, self.width, bias=False)
-        self.layers = nn.ModuleList(self.layer() for _ in range(num_layers))
+        self.layers = nn.ModuleList(_Layer(self.width, inputs) for _ in range(num_layers))
         self.norm = nn.LayerNorm(self.width)  # keeps the inputs of later layers moderate
 
     def forward(
         self,
         sets: SetBatch,
-        seeds: Int[Tensor, "sets"] | None = None,
+        seeds: Int[Tensor, "draws"] | None = None,
         extra: Float[Tensor, "items extra"] | None = None,
     ) -> Float[Tensor, "items width"]:
-        sets = self.related(sets)
+        if sets.relations is None and self.inputs.edge_features is not None:
+            nothing = Relations.none(sets.sizes, self.inputs.edge_features)
+            sets = replace(sets, relations=nothing)
         per_item, per_set = self._signals(sets, seeds)
         if extra is not None:
             per_item = torch.cat([per_item, extra], 1)
         hidden = F.relu(self.enter(per_item) + self.enter_set(per_set).index_select(0, sets.owner))
-        ends = self.ends(sets)
+        ends = None if sets.relations is None else sets.edges()
         for layer in self.layers:
             hidden = layer(hidden, sets, ends)
         return self.norm(hidden)
 
-    def layer(self) -> _Layer:
-        """A new layer like those of this encoder."""
-        unit = self.inputs.edge_scale
-        return _Layer(self.width, self._edges, self._directed, self.inputs.ordered, unit)
-
-    def related(self, sets: SetBatch) -> SetBatch:
-        """The sets with the edges that this encoder needs."""
-        if sets.relations is not None or self._edges is None:
-            return sets
-        return replace(sets, relations=Relations.none(sets.sizes, self._edges))
-
-    def ends(self, sets: SetBatch) -> tuple[Int[Tensor, "edges"], Int[Tensor, "edges"]] | None:
-        """The rows that edges connect."""
-        return None if sets.relations is None else sets.relations.rows(sets.offsets)
-
     def _signals(
-        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+        self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None
     ) -> tuple[Float[Tensor, "items per_item"], Float[Tensor, "sets per_set"]]:
         """The inputs: items in the task's scale and in the node's own, and features of the node."""
         dtype = self.enter.weight.dtype
@@ -199,7 +180,7 @@ class SetEncoder(nn.Module):
             place = (sets.position + 0.5) / sets.sizes[sets.owner] - 0.5
             parts.append(torch.stack([place, torch.cos(torch.pi * place)], 1))
         if self.noise:
-            parts.append(noise_channels(sets, seeds, self.noise))
+            parts.append(noise_channels(sets, one_seed_each(sets, seeds), self.noise))
         size = sets.sizes.clamp(min=1).to(mean.dtype).log()[:, None] / 4
         depth = spread.clamp(min=1e-6).log() / 4
         context = sets.context - self.get_buffer("context_origin")
@@ -212,25 +193,18 @@ class SetEncoder(nn.Module):
 class _Layer(nn.Module):
     """h + ReLU(LayerNorm(W [own, set mean, set maximum, neighbours' mean]))."""
 
-    def __init__(
-        self,
-        width: int,
-        edge_features: int | None,
-        directed: bool,
-        ordered: bool,
-        edge_scale: Sequence[float] | None = None,
-    ) -> None:
+    def __init__(self, width: int, inputs: Inputs) -> None:
         super().__init__()
-        unit = torch.tensor(list(edge_scale or [1.0] * (edge_features or 0)))
+        edges = inputs.edge_features or 0
+        unit = torch.tensor(list(inputs.edge_scale or [1.0] * edges))
         self.register_buffer("edge_unit", unit, persistent=False)
         self.own = nn.Linear(width, width)
         self.shared = nn.Linear(2 * width, width, bias=False)
         self.norm = nn.LayerNorm(width)
-        ways = 0 if edge_features is None else 1 + directed
+        ways = 0 if inputs.edge_features is None else 1 + inputs.directed
         self.near = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(ways))
-        gated = bool(edge_features)
-        self.gate = nn.Linear(edge_features, width) if gated and edge_features else None
-        self.beside = nn.Linear(2 * width, width, bias=False) if ordered else None
+        self.gate = nn.Linear(edges, width) if edges else None
+        self.beside = nn.Linear(2 * width, width, bias=False) if inputs.ordered else None
 
     def forward(
         self,

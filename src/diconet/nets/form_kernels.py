@@ -75,6 +75,36 @@ def merge_ordered(items, offsets, middle, coefficients, pairs):
 
 @njit(cache=True, nogil=True)
 @no_type_check
+def _along(items, rows, middle, axes):
+    """Merges two halves of rows into one order; returns the coordinate and the comparisons made.
+
+    Each half is sorted along its own one of `axes` (-1 for any). If these differ, the coordinate in
+    which the rows extend farther is used, and the other half is sorted along it.
+    """
+    axis, compared = max(axes[0], axes[1]), 0
+    if axis == -1 or (axes[0] != axes[1] and min(axes[0], axes[1]) >= 0):
+        x, y = items[rows, 0], items[rows, 1]
+        axis = 0 if x.max() - x.min() > y.max() - y.min() else 1
+    for half, own in ((rows[:middle], axes[0]), (rows[middle:], axes[1])):
+        if own != axis and len(half) > 1:
+            half[:] = half[np.argsort(items[half, axis], kind="mergesort")]
+            compared += len(half) * math.ceil(math.log2(len(half)))
+    merged = np.empty_like(rows)
+    left, right = 0, middle
+    for place in range(len(rows)):
+        both = left < middle and right < len(rows)
+        if right == len(rows) or (both and items[rows[left], axis] <= items[rows[right], axis]):
+            merged[place] = rows[left]
+            left += 1
+        else:
+            merged[place] = rows[right]
+            right += 1
+    rows[:] = merged
+    return axis, compared
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
 def _dominated(items, row, other, coefficients, pairs):
     """Whether `other` dominates `row`: no form is negative, and at least one is positive."""
     some = False
@@ -94,13 +124,14 @@ def merge_fronts(items, offsets, middle, coefficients, pairs):
     Each half is sorted by the first feature. A row is compared with the rows of the other half
     just before and just after it in that order; at a leaf, with all others.
     """
-    order = np.empty(len(items), dtype=np.int64)
+    order = np.arange(len(items))
     stays = np.ones(len(items), dtype=np.bool_)
     tested = np.zeros(len(middle), dtype=np.int64)
+    sorted_by, unsorted = np.array([0, 0]), np.array([-1, 0])
     for node in range(len(middle)):
         start, half, stop = offsets[node], middle[node], offsets[node + 1]
+        _along(items, order[start:stop], half - start, sorted_by if half < stop else unsorted)
         if half == stop:
-            order[start:stop] = start + np.argsort(items[start:stop, 0], kind="mergesort")
             for row in range(start, stop):
                 for other in range(start, stop):
                     tested[node] += 1
@@ -108,14 +139,6 @@ def merge_fronts(items, offsets, middle, coefficients, pairs):
                         stays[row] = False
                         break
             continue
-        left, right = start, half
-        for place in range(start, stop):
-            if right == stop or (left < half and items[left, 0] <= items[right, 0]):
-                order[place] = left
-                left += 1
-            else:
-                order[place] = right
-                right += 1
         for low, high, begin, end in ((start, half, half, stop), (half, stop, start, half)):
             after = begin  # the first row of the other half that does not come before this row
             beyond = begin  # the first row that comes after it
@@ -168,38 +191,6 @@ def _box(items, start, stop):
 def _gap(low, high, value):
     """How far a number lies outside an interval."""
     return max(low - value, value - high, 0.0)
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
-def _along(items, rows, middle, axes):
-    """Merges two halves of rows into one order; returns the coordinate and the comparisons made.
-
-    Each half is sorted along its own one of `axes` (-1 for any). If these differ, the coordinate in
-    which the rows extend farther is used, and the other half is sorted along it.
-    """
-    axis, compared = max(axes[0], axes[1]), 0
-    if axis == -1 or (axes[0] != axes[1] and min(axes[0], axes[1]) >= 0):
-        x, y = items[rows, 0], items[rows, 1]
-        axis = 0 if x.max() - x.min() > y.max() - y.min() else 1
-    for half, own in ((rows[:middle], axes[0]), (rows[middle:], axes[1])):
-        if own != axis and len(half) > 1:
-            half[:] = half[np.argsort(items[half, axis], kind="mergesort")]
-            compared += len(half) * math.ceil(math.log2(len(half)))
-    merged = np.empty_like(rows)
-    left, right = 0, middle
-    for place in range(len(rows)):
-        takes_left = right == len(rows)
-        if left < middle and right < len(rows):
-            takes_left = items[rows[left], axis] <= items[rows[right], axis]
-        if takes_left:
-            merged[place] = rows[left]
-            left += 1
-        else:
-            merged[place] = rows[right]
-            right += 1
-    rows[:] = merged
-    return axis, compared
 
 
 @njit(cache=True, nogil=True)

@@ -81,13 +81,6 @@ class Forms(Part):
         return to_host(weight[:, some].contiguous()), to_host(self.pairs[some].contiguous())
 
 
-@dataclass(frozen=True, eq=False)
-class Counted(Chosen):
-    """Items passed up, and the number of comparisons or similar steps made so far for each root."""
-
-    work: Float[Tensor, "roots"] | None = None
-
-
 def counted(level: Level, work: Tensor, below: Any) -> Float[Tensor, "roots"]:
     """The work of the nodes of a level summed by root, added to that below."""
     nodes = torch.arange(len(work), device=work.device)
@@ -114,7 +107,7 @@ class ComparedMerge(Part):
         self.form = Forms(2 * num_features)
         self.resolution = resolution
 
-    def forward(self, level: Level, below: Counted | None, target: Sequences | None) -> Counted:
+    def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
         handed = Handed.of(level, below)
         node = handed.sets
         if target is None:
@@ -126,9 +119,9 @@ class ComparedMerge(Part):
         logit = self.form(torch.cat([node.items[low], node.items[high]], 1)).squeeze(1)
         log_prob = F.logsigmoid(torch.where(row == low, logit, -logit) / self.resolution)
         total = add_by_root(level, log_prob, node.owner[row], below)
-        return Counted(level.roots, node.select(order, node.sizes), log_prob=total)
+        return Chosen(level.roots, node.select(order, node.sizes), log_prob=total)
 
-    def _merged(self, level: Level, handed: Handed, below: Counted | None) -> Counted:
+    def _merged(self, level: Level, handed: Handed, below: Chosen | None) -> Chosen:
         node = handed.sets
         coefficients, pairs = self.form.terms()
         order, compared = merge_ordered(
@@ -140,7 +133,7 @@ class ComparedMerge(Part):
         )
         work = counted(level, from_host(compared, node.items), below)
         rows = from_host(order, node.items)
-        return Counted(level.roots, node.select(rows, node.sizes), work=work)
+        return Chosen(level.roots, node.select(rows, node.sizes), work=work)
 
 
 _RANGE = 1e4
@@ -194,7 +187,7 @@ class DescentMerge(Part):
         super().__init__()
         self.resolution = resolution
 
-    def forward(self, level: Level, below: Counted | None, target: Sequences | None) -> Counted:
+    def forward(self, level: Level, below: Chosen | None, target: Sequences | None) -> Chosen:
         own, logit = level.sets, getattr(level.cut, "logit", None)
         rows = own.offsets[:-1].clamp(max=max(own.num_items - 1, 0))
         if below is not None and logit is not None:
@@ -205,7 +198,7 @@ class DescentMerge(Part):
         answer = own.select(rows, torch.ones_like(own.sizes))
         # a cut visits every item once
         looked = torch.where(level.is_leaf, 0, own.sizes)
-        found = Counted(level.roots, answer, work=counted(level, looked, below))
+        found = Chosen(level.roots, answer, work=counted(level, looked, below))
         if target is None:
             return found
         if logit is None or level.cut is None:  # the deepest level, where nothing is cut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from diconet.core.coin import coin_cut
@@ -15,14 +15,14 @@ from diconet.nets.encoder import SetEncoder
 
 
 class GeneralSplit(Part):
-    """One coin flip per item, from one forward pass per set, which `many` shares among cuts.
+    """One coin flip per item, from one forward pass per set, which its cuts share.
 
     With `centred`, the log-odds add up to 0 over a set: if the two sides mean the same, putting all
     items on one is no answer, but a policy gradient easily ends there. The other arguments are
     those of a `SetEncoder`.
     """
 
-    general = True
+    general = many = True
 
     def __init__(self, centred: bool = False, **encoder: Any) -> None:
         super().__init__()
@@ -31,15 +31,8 @@ class GeneralSplit(Part):
         self.head = nn.Linear(self.encoder.width, 1)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        return coin_cut(sets, self._logits(sets, seeds), seeds)
-
-    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
-        times = len(seeds) // len(sets)
-        logits = self._logits(sets, seeds[::times].contiguous())
-        return coin_cut(sets.repeat(times), sets.repeated(logits, times), seeds)
-
-    def _logits(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Float[Tensor, "items"]:
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Cut:
         logits: Tensor = self.head(self.encoder(sets, seeds)).squeeze(1)
-        return logits - sets.mean(logits)[sets.owner] if self.centred else logits
+        if self.centred:
+            logits = logits - sets.mean(logits)[sets.owner]
+        return coin_cut(sets, logits, seeds)

@@ -125,20 +125,16 @@ class GraphNet(nn.Module):
 class GraphSplit(Part):
     """One coin flip per item, with odds from a graph network; 20 layers of 32 in the paper."""
 
+    many = True
+
     def __init__(
         self, num_features: int, width: int = 32, num_layers: int = 20, sigma: float = 0.5
     ) -> None:
         super().__init__()
         self.net = GraphNet(num_features, 1, width, num_layers, sigma)
 
-    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Cut:
         return coin_cut(sets, self.net(sets).squeeze(1), seeds)
-
-    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)` from one forward pass per set, with `times` seeds each."""
-        times = len(seeds) // len(sets)
-        logits = self.net(sets).squeeze(1)
-        return coin_cut(sets.repeat(times), sets.repeated(logits, times), seeds)
 
 
 class SoftmaxLabels(Part):

@@ -139,7 +139,7 @@ class Chosen:
     """The items that every node passes up, in order; their draws; the likelihood of a target.
 
     `draw_log_prob` is the log-probability of all draws of a root so far; `survival` that of each
-    item having been kept this far.
+    item having been kept this far; `work` the number of comparisons or similar steps, if counted.
     """
 
     roots: SetBatch
@@ -147,6 +147,7 @@ class Chosen:
     draw_log_prob: Float[Tensor, "roots"] | None = None
     log_prob: Float[Tensor, "roots"] | None = None
     survival: Float[Tensor, "items"] | None = None
+    work: Float[Tensor, "roots"] | None = None
 
     @classmethod
     def by_steps(

@@ -6,8 +6,6 @@ Networks"), with k edges per item instead of n.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -72,7 +70,8 @@ class _Layer(nn.Module):
         edges: Float[Tensor, "items slots width"],
     ) -> tuple[Float[Tensor, "items width"], Float[Tensor, "items slots width"]]:
         shape = edges.shape
-        back = _Reverse.apply(edges.flatten(0, 1), graph.reverse.flatten(), graph.mutual.flatten())
+        back = edges.flatten(0, 1).index_select(0, graph.reverse.flatten())
+        back = back * graph.mutual.flatten()[:, None]  # zero if there is no reverse edge
         there = self.there(nodes).index_select(0, graph.neighbour.flatten())
         for_edge, for_node = there.reshape(*shape[:2], -1).chunk(2, dim=2)
         update = self.edge_self(edges) + self.edge_back(back).reshape(shape)
@@ -88,20 +87,3 @@ class _Layer(nn.Module):
         weighted = (gate * for_node).sum(1) / (gate.sum(1) + 1e-6)
         seen = torch.cat([nodes, weighted, edges.sum(1) / degree, largest], 1)
         return nodes + F.relu(self.node_norm(self.node(seen))), edges
-
-
-class _Reverse(torch.autograd.Function):
-    """The features of each reverse edge, zero if there is none.
-
-    Reversal is its own inverse, so the gradient is gathered as well, not scattered.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, edges: Tensor, reverse: Tensor, mutual: Tensor) -> Tensor:
-        ctx.save_for_backward(reverse, mutual)
-        return edges.index_select(0, reverse) * mutual[:, None]
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        reverse, mutual = ctx.saved_tensors
-        return gradient.index_select(0, reverse) * mutual[:, None], None, None

@@ -7,7 +7,7 @@ is that of a line, of a sequence or of a sweep over a graph. It costs n log n.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,15 +18,11 @@ from torch.nn import functional as F
 from diconet.core.host import count
 from diconet.core.model import Part
 from diconet.core.noise import gumbel, mix
-from diconet.core.segments import (
-    segment_argmax,
-    segment_logsumexp,
-    segment_sort,
-)
+from diconet.core.segments import segment_argmax, segment_logsumexp, segment_sort
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut
 from diconet.nets.encoder import SetEncoder
-from diconet.nets.signals import normals, smoothed
+from diconet.nets.signals import normals, one_seed_each, smoothed
 
 _AXES = 4
 """The maximum number of features used as directions."""
@@ -51,11 +47,10 @@ class OneCutSplit(Part):
     numbers smoothed over edges; a sequence has only its own order. A candidate is scored by the
     sizes of its sides, the gap it lies in, the share of the variance it explains, the sums of each
     feature on both sides, and the edges it cuts; in a sequence also by the best candidates before
-    and after it. `many` draws several cuts from one forward pass. With `along`, the features with
-    these numbers are the only directions.
+    and after it. With `along`, the features with these numbers are the only directions.
     """
 
-    general = True
+    general = many = True
 
     def __init__(
         self, directions: int = 8, along: Sequence[int] | None = None, **encoder: Any
@@ -76,37 +71,32 @@ class OneCutSplit(Part):
             nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 1, bias=False)
         )
 
-    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Cut:
         sweeps, score = self._look(sets, seeds)
-        return self._cut(sets, sweeps, score, seeds)
-
-    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
-        times = len(seeds) // len(sets)
-        sweeps, score = self._look(sets, seeds[::times])
-        cuts = [
-            self._cut(sets, sweeps, score, each.contiguous())
-            for each in seeds.reshape(-1, times).unbind(1)
-        ]
+        if seeds is None or len(seeds) == len(sets):
+            return self._cut(sets, sweeps, score, seeds)
+        each = seeds.reshape(len(sets), -1).unbind(1)
+        cuts = [self._cut(sets, sweeps, score, one) for one in each]
         sides = torch.stack([cut.side for cut in cuts], 1)
         copies = sets.with_items(sides.to(sets.items.dtype)).unpack()
         side = torch.cat([copy.T.flatten() for copy in copies]) > 0
         return Cut(side, torch.stack([cut.log_prob for cut in cuts], 1).flatten())
 
     def _look(
-        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+        self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None
     ) -> tuple[_Sweeps, Float[Tensor, "candidates"]]:
         along, hidden = self._along(sets, seeds), self.encoder(sets, seeds)
-        sweeps = _Sweeps.of(sets, along, self.encoder.get_buffer("unit"))
-        if sets.num_items * along.shape[1] <= _AT_ONCE:
+        sweeps = _Sweeps.of(sets, along)
+        if along.numel() <= _AT_ONCE:
             return sweeps, self._scores(sweeps, hidden)
-        one_by_one = (sweeps.only(way) for way in range(along.shape[1]))
+        one_by_one = (_Sweeps.of(sets, one) for one in along.split(1, 1))
         return sweeps, torch.cat([self._scores(sweep, hidden) for sweep in one_by_one])
 
     def _scores(
         self, sweeps: _Sweeps, hidden: Float[Tensor, "items width"]
     ) -> Float[Tensor, "candidates"]:
-        total = self.judge(sweeps.numbers().to(hidden.dtype))
+        numbers = sweeps.numbers(self.encoder.get_buffer("unit"))
+        total = self.judge(numbers.to(hidden.dtype))
         whole = self.judge_set(sweeps.sets.mean(hidden))
         total = total + whole.index_select(0, sweeps.owner)
         if self.encoder.inputs.ordered:
@@ -137,13 +127,12 @@ class OneCutSplit(Part):
         return Cut(side, log_prob)
 
     def _along(
-        self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None
+        self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None
     ) -> Float[Tensor, "items directions"]:
         """Each item's position along every direction."""
         if self.encoder.inputs.ordered:
             return sets.position[:, None].double()
-        if seeds is None:
-            seeds = mix(sets.sizes, 0)
+        seeds = one_seed_each(sets, seeds)
         unit = self.encoder.get_buffer("unit")
         usual = sets.items.double() / unit
         if self.along is not None:
@@ -176,24 +165,6 @@ def _rivals(
 
 
 @dataclass(frozen=True, eq=False)
-class _Moments:
-    """Per-set moments that the numbers of all candidates are normalised by."""
-
-    centred: Float[Tensor, "items features"]
-    size: Float[Tensor, "items features"]
-    spread: Float[Tensor, "sets features"]
-    mass: Float[Tensor, "sets features"]
-
-    @classmethod
-    def of(cls, sets: SetBatch, unit: Float[Tensor, "features"]) -> _Moments:
-        """The moments of items in the task's usual unit."""
-        usual = sets.items.double() / unit
-        centred, size = usual - sets.mean(usual)[sets.owner], usual.abs()
-        spread = sets.sum(centred.square()).clamp(min=1e-12)
-        return cls(centred, size, spread, sets.sum(size).clamp(min=1e-12))
-
-
-@dataclass(frozen=True, eq=False)
 class _Sweeps:
     """All candidates: after each item but the last, along each direction, set by set.
 
@@ -201,43 +172,26 @@ class _Sweeps:
     """
 
     sets: SetBatch
-    moments: _Moments
     along: Float[Tensor, "items directions"]
     order: Int[Tensor, "directions items"]
     place: Int[Tensor, "candidates"]
     owner: Int[Tensor, "candidates"]
     way: Int[Tensor, "candidates"]
-    number: Int[Tensor, "candidates"]
 
     @classmethod
-    def of(
-        cls,
-        sets: SetBatch,
-        along: Float[Tensor, "items directions"],
-        unit: Float[Tensor, "features"],
-    ) -> _Sweeps:
+    def of(cls, sets: SetBatch, along: Float[Tensor, "items directions"]) -> _Sweeps:
         """Sorts every set along every direction."""
         ways = along.shape[1]
         order = torch.stack([segment_sort(one, sets.owner) for one in along.unbind(1)])
         cuts = (sets.position < sets.sizes[sets.owner] - 1).nonzero().squeeze(1)
         place = cuts.repeat(ways)
         way = torch.arange(ways, device=cuts.device).repeat_interleave(len(cuts))
-        number = sets.position[place] * ways + way
-        owner, moments = sets.owner[place], _Moments.of(sets, unit)
-        return cls(sets, moments, along, order, place, owner, way, number)
+        return cls(sets, along, order, place, sets.owner[place], way)
 
-    def only(self, way: int) -> _Sweeps:
-        """The candidates along one direction."""
-        cuts = slice(0, len(self.place) // len(self.order))  # the same along each direction
-        return replace(
-            self,
-            along=self.along[:, way : way + 1],
-            order=self.order[way : way + 1],
-            place=self.place[cuts],
-            owner=self.owner[cuts],
-            way=self.way[cuts],
-            number=self.number[cuts] + way,
-        )
+    @property
+    def number(self) -> Int[Tensor, "candidates"]:
+        """The number of each candidate among those of its set, by position and direction."""
+        return self.sets.position[self.place] * len(self.order) + self.way
 
     @property
     def before(self) -> Int[Tensor, "candidates"]:
@@ -256,15 +210,17 @@ class _Sweeps:
         mine = rank.gather(0, self.way[chosen][sets.owner][None]).squeeze(0)
         return mine > sets.position[self.place[chosen]][sets.owner]
 
-    def numbers(self) -> Float[Tensor, "candidates numbers"]:
-        """The numbers that a candidate is scored by."""
-        sets, moments = self.sets, self.moments
+    def numbers(self, unit: Float[Tensor, "features"]) -> Float[Tensor, "candidates numbers"]:
+        """The numbers that a candidate is scored by, given the usual unit of each feature."""
+        sets, usual = self.sets, self.sets.items.double() / unit
         size = sets.sizes[self.owner].double()
         share = (sets.position[self.place] + 1) / size
-        total = moments.spread[self.owner]
-        apart = self._prefix(moments.centred)  # the sum over the items before the cut
+        centred = usual - sets.mean(usual)[sets.owner]
+        total = sets.sum(centred.square()).clamp(min=1e-12)[self.owner]
+        apart = self._prefix(centred)  # the sum over the items before the cut
         explained = apart.square() / (size * share * (1 - share))[:, None] / total
-        lead = 2 * self._prefix(moments.size) / moments.mass[self.owner] - 1
+        mass = sets.sum(usual.abs()).clamp(min=1e-12)[self.owner]
+        lead = 2 * self._prefix(usual.abs()) / mass - 1
         overall = explained.mul(total).sum(1) / total.sum(1)
         parts = [
             torch.stack([share - 0.5, (share - 0.5).abs(), overall, *self._gaps()], 1),
@@ -305,7 +261,7 @@ class _Sweeps:
         edges = self.sets.relations
         if edges is None or edges.num_edges == 0:
             return torch.zeros_like(share)
-        source, target = edges.rows(self.sets.offsets)
+        source, target = self.sets.edges()
         rank = torch.empty_like(self.order)
         places = torch.arange(rank.shape[1], device=rank.device)
         rank.scatter_(1, self.order, places.expand_as(rank))

@@ -119,17 +119,11 @@ class _Front:
     ) -> tuple[Int[Tensor, "alive slots"], Bool[Tensor, "alive slots"]]:
         """Candidate rows for each node's path, and which slots hold one."""
         low, high = self.low[nodes], self.high[nodes]
-        ends = torch.stack([low[:, 0], low[:, 1], high[:, 0], high[:, 1]], 1)
-        open_ = low <= high
-        longer = low < high  # the only item left in a half is one candidate, not two
-        valid = torch.cat([open_, longer], 1)
-        rows, present = self.rows[nodes], self.left[nodes]
-        inner = ~self.leaf[nodes]
-        rows = rows.clone()
-        rows[inner, :4] = torch.where(valid, ends, ends.clamp(min=0) * 0)[inner]
-        present = present.clone()
-        present[inner, :4] = valid[inner]
-        return rows, present
+        # the only item left in a half is one candidate, not two
+        valid = F.pad(torch.cat([low <= high, low < high], 1), (0, self.slots - 4))
+        ends = F.pad(torch.cat([low, high], 1), (0, self.slots - 4)) * valid
+        leaf = self.leaf[nodes][:, None]
+        return torch.where(leaf, self.rows[nodes], ends), torch.where(leaf, self.left[nodes], valid)
 
     def remove(self, nodes: Int[Tensor, "alive"], pick: Int[Tensor, "alive"]) -> None:
         """Removes the item that each node's path went to."""

@@ -73,8 +73,8 @@ class _Pairs:
         self._to, self._from = judge.towards(vectors), judge.origin(vectors)
         self._points = standardise(sets)[0].to(vectors.dtype)
         if judge.joint is not None and sets.relations is not None:
-            ends = sets.relations.rows(sets.offsets)
-            self._edge, self._by_edge = torch.sort(ends[0] * sets.num_items + ends[1])
+            source, target = sets.edges()
+            self._edge, self._by_edge = torch.sort(source * sets.num_items + target)
 
     def __call__(self, row: Int[Tensor, "*pairs"], to: Int[Tensor, "*pairs"]) -> Tensor:
         gap = self._points[to] - self._points[row]
@@ -201,19 +201,14 @@ class PickMerge(Part):
 class PickSplit(Part):
     """A cut whose second side is picked item by item, for loads and conflicts."""
 
-    general = True
+    general = many = True
 
     def __init__(self, **encoder: Any) -> None:
         super().__init__()
         self.encoder = SetEncoder(**encoder)
         self.picker = Picker(self.encoder)
 
-    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        look = Look(sets, self.encoder(sets, seeds), 1)
-        return Cut(*self.picker(sets, look, seeds))
-
-    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)`, given `times` seeds per set."""
-        times = len(seeds) // len(sets)
-        look = Look(sets, self.encoder(sets, seeds[::times].contiguous()), times)
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Cut:
+        times = 1 if seeds is None else len(seeds) // len(sets)
+        look = Look(sets, self.encoder(sets, seeds), times)
         return Cut(*self.picker(sets.repeat(times), look, seeds))

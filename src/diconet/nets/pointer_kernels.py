@@ -130,18 +130,7 @@ def _score(key, query, weight):
 @typing.no_type_check
 @njit(cache=True, fastmath=_FAST, error_model="numpy")
 def point(
-    keys,
-    key_row,
-    sizes,
-    node,
-    queries,
-    weight,
-    end_key,
-    free,
-    may_end,
-    prob,
-    log_end,
-    best,
+    keys, key_row, sizes, node, queries, weight, end_key, free, may_end, prob, log_end, best
 ) -> None:
     """The softmax over each node's free items and the end (eq. ptrnetatt), and its best item.
 

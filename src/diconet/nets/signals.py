@@ -27,17 +27,21 @@ def degrees(sets: SetBatch) -> Float[Tensor, "items 2"]:
     """The number of edges that leave and reach each item, on a log scale."""
     if sets.relations is None:
         return sets.items.new_zeros(sets.num_items, 2)
-    ends = sets.relations.rows(sets.offsets)
-    counts = [torch.bincount(end, minlength=sets.num_items) for end in ends]
+    counts = [torch.bincount(end, minlength=sets.num_items) for end in sets.edges()]
     return torch.stack(counts, 1).to(sets.items.dtype).add(1).log() / 2
 
 
+def one_seed_each(sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Int[Tensor, "sets"]:
+    """The first seed of each set or, without seeds, one made from its size."""
+    if seeds is None:
+        return mix(sets.sizes, 0)
+    return seeds[:: max(1, len(seeds) // max(1, len(sets)))]
+
+
 def noise_channels(
-    sets: SetBatch, seeds: Int[Tensor, "sets"] | None, channels: int
+    sets: SetBatch, seeds: Int[Tensor, "sets"], channels: int
 ) -> Float[Tensor, "items channels"]:
     """Random channels that spread like standardised features; on a graph also as many smoothed."""
-    if seeds is None:
-        seeds = mix(sets.sizes, 0)
     per_item = mix(mix(seeds, 3)[sets.owner], sets.position)
     drawn = [uniform(mix(per_item, channel)) for channel in range(channels)]
     white = (torch.stack(drawn, 1) - 0.5) * 12**0.5
@@ -52,8 +56,7 @@ def smoothed(sets: SetBatch, seeds: Int[Tensor, "sets"], ways: int) -> Float[Ten
     Half of them move towards their neighbours, which divides a graph where it is sparse; the others
     move away, which divides it where it is dense.
     """
-    assert sets.relations is not None
-    source, target = sets.relations.rows(sets.offsets)
+    source, target = sets.edges()
     # edges sorted by target read memory in order: four times as fast
     order = torch.argsort(target, stable=True)
     source, target = source[order], target[order]

@@ -65,6 +65,8 @@ class SweepSplit(Part):
     quarter of them, so that the depth of a tree is of the order of the logarithm of its leaves.
     """
 
+    many = True
+
     def __init__(
         self,
         width: int = 64,
@@ -102,14 +104,8 @@ class SweepSplit(Part):
         with torch.no_grad():
             self.cost_weights[0] = weight
 
-    def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
-        return self._cut(sets, seeds, 1)
-
-    def many(self, sets: SetBatch, seeds: Int[Tensor, "samples"]) -> Cut:
-        """Cuts of `sets.repeat(times)` from one forward pass per set, with `times` seeds each."""
-        return self._cut(sets, seeds, len(seeds) // len(sets))
-
-    def _cut(self, sets: SetBatch, seeds: Int[Tensor, "samples"] | None, times: int) -> Cut:
+    def forward(self, sets: SetBatch, seeds: Int[Tensor, "draws"] | None) -> Cut:
+        times = 1 if seeds is None else len(seeds) // len(sets)
         few = _thinned(sets, self.max_points)
         candidates = self.candidates(few)
         chosen, log_prob = _draw(self._allowed(candidates), candidates.sizes, times, seeds)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from diconet.plot.levels import COLOURS, new_figure, save
+from diconet.plot.levels import COLOURS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,11 +43,6 @@ def read_metrics(run: str | Path) -> Series:
     if not found:
         raise ValueError(f"RUN must hold metrics; {path} is empty.")
     return {name: (*np.array(points).T,) for name, points in found.items()}
-
-
-def save_curves(runs: Sequence[str | Path], path: str | Path) -> Path:
-    """Writes a picture of the curves of some runs."""
-    return save(curves_figure(runs), path)
 
 
 def curves_figure(runs: Sequence[str | Path]) -> Figure:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Annotated, Any
 
-from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
@@ -93,12 +93,11 @@ def _answer(app: FastAPI, shelf: Shelf, live: Training) -> None:
     ) -> dict[str, Any]:
         known = ("task", "n", "seed")
         given = {name: text for name, text in request.query_params.items() if name not in known}
-        return _refused(lambda: shelf.sample(task, n, seed, given))
+        return shelf.sample(task, n, seed, given)
 
     @app.post("/api/solve")
     def solve(question: Question) -> dict[str, Any]:
-        asked = question.model_dump()
-        return _refused(lambda: shelf.answer(**asked))
+        return shelf.answer(**question.model_dump())
 
     @app.get("/api/training")
     def progress() -> dict[str, Any]:
@@ -106,7 +105,7 @@ def _answer(app: FastAPI, shelf: Shelf, live: Training) -> None:
 
     @app.post("/api/training")
     def start(wish: Wish) -> dict[str, Any]:
-        _refused(lambda: live.start(shelf.find(wish.task)[0]))
+        live.start(shelf.find(wish.task)[0])
         return live.progress()
 
     @app.delete("/api/training")
@@ -131,16 +130,14 @@ def _guard(app: FastAPI) -> None:
         return await proceed(request)
 
     @app.exception_handler(RequestValidationError)
-    async def refused(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         place = ".".join(str(part)[:20] for part in first["loc"] if part != "body")
         return JSONResponse({"detail": f"{place or 'body'}: {first['msg'][:200]}."}, 422)
 
-
-def _refused(work: Callable[[], Any]) -> Any:
-    """The result of the work, or an HTTP error with its message."""
-    try:
-        return work()
-    except (ValueError, OverflowError, MemoryError) as error:
+    @app.exception_handler(ValueError)
+    @app.exception_handler(OverflowError)
+    @app.exception_handler(MemoryError)
+    async def refused(_: Request, error: Exception) -> JSONResponse:
         text = " ".join(str(error).split()) or type(error).__name__
-        raise HTTPException(422, detail=text[:500]) from error
+        return JSONResponse({"detail": text[:500]}, 422)
