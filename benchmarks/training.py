@@ -77,14 +77,16 @@ def seconds_per_step(source: Path, case: Case, settings: str, steps: int) -> flo
             text=True,
         )
         times: list[float] = []
-        while len(times) <= steps:
-            if run.poll() is not None:
-                assert run.stderr is not None
-                raise SystemExit(f"{case.name}: {run.stderr.read().strip().splitlines()[-1]}")
-            time.sleep(0.2)
-            times = _times(Path(folder))
-        run.kill()
-        run.wait()
+        try:
+            while len(times) <= steps:
+                if run.poll() is not None:
+                    assert run.stderr is not None
+                    raise SystemExit(f"{case.name}: {run.stderr.read().strip().splitlines()[-1]}")
+                time.sleep(0.2)
+                times = _times(Path(folder))
+        finally:
+            run.kill()
+            run.wait()
     return (times[steps] - times[0]) / steps
 
 
