@@ -17,7 +17,7 @@ def random_insertion_tour(cities: np.ndarray, seed: int = 0) -> np.ndarray:
     return np.asarray(_insertion(x, y, np.random.default_rng(seed).permutation(len(x))))
 
 
-@njit(cache=True)
+@njit
 @no_type_check
 def _insertion(x, y, order):
     n = len(order)
