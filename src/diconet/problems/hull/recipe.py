@@ -108,7 +108,10 @@ def reproduce(
     records = []
     for name, (row, paper) in ROWS.items():
         model = find(f"hull_{row}")
-        shown = f"{name}, width {model.merge.config['width']}"  # type: ignore[union-attr,index]
+        how: dict[str, Any] = model.merge.config  # type: ignore[union-attr,assignment]
+        shown = f"{name}, width {how['width']}"
+        if how.get("begin") == "lowest":
+            shown += ", from the lowest corner"
         for size, figure in zip(SIZES, paper, strict=True):
             records += table.cells(shown, model, size, PAPER_BLOCK, {"accuracy": figure})
     for name, model in _divided_otherwise(find("hull_diconet_reg")).items():
