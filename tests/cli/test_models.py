@@ -63,6 +63,18 @@ def test_training_notes_what_made_the_weights(
     assert as_network(problem, tmp_path / "weights.safetensors").growth.leaf_size == 8
 
 
+def test_figures_tell_what_the_network_reaches_without_the_search_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = find_problem("kmeans")
+    monkeypatch.setattr(type(problem), "sizes", (320,))
+    how = {"model": "kmeans_graph_gaussian2", "num_sets": 5}
+    searched, alone = (problem.evaluate(**how, how=way)[0] for way in ({}, problem.alone))
+    assert alone["value"] > searched["value"] + 0.01
+    text = f"n=320 cost / Lloyd {searched['value']:.5g} (alone {alone['value']:.5g})"
+    assert problem.figures(how["model"], None, num_sets=5) == text
+
+
 def test_a_network_that_solve_does_not_take_has_no_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

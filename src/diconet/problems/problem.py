@@ -123,6 +123,9 @@ class Problem:
     table: str | None = None
     """The name of the table that `diconet reproduce` prints, if there is one."""
 
+    alone: Mapping[str, Any] = {}
+    """Options of `solve` that leave out the search after the network, if there is one."""
+
     def __init__(
         self, name: str, task: Any = None, *, summary: str = "", package: str | None = None
     ) -> None:
@@ -257,29 +260,39 @@ class Problem:
         num_sets: int | None = None,
         seed: int = 0,
         device: str | None = None,
+        how: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> list[Record]:
-        """The quality of the answers of `solve`, as one record per size and metric."""
+        """The quality of the answers of `solve`, as one record per size and metric.
+
+        `how` are options of `solve`, the others of `fresh`.
+        """
         records: list[Record] = []
-        where: dict[str, Any] = {} if device is None else {"device": device}
+        how = {**(how or {}), **({} if device is None else {"device": device})}
         for size in sizes or self.sizes:
             instances = self.fresh(size, num_sets or self.num_sets, seed, **options)
-            graded = self.grade(instances, self.solve(instances, model=model, **where))
+            graded = self.grade(instances, self.solve(instances, model=model, **how))
             records += [{"size": size, "metric": m, "value": v} for m, v in graded.items()]
         return records
 
     def figures(self, model: Model, settings: Any, num_sets: int = 100) -> str:
         """The first metric per size of a network, in one line for its weights file.
 
-        `settings` are those it was trained with, for problems whose settings choose the data.
+        Where a search follows the network, also the network's own. `settings` are those it was
+        trained with, for problems whose settings choose the data.
         """
         if type(self) is Problem:  # it compares divisions, which do not fit in one line
             return self._general.reward_in_words(self, model, settings, num_sets)
-        lines: dict[int, str] = {}
-        for record in self.evaluate(model=model, num_sets=num_sets):
-            text = f"n={record['size']} {record['metric']} {record['value']:.5g}"
-            lines.setdefault(record["size"], text)
-        return ", ".join(lines.values())
+        found = self._first_metrics(model, num_sets, {})
+        lines = [f"n={one['size']} {one['metric']} {one['value']:.5g}" for one in found]
+        if self.alone:
+            alone = self._first_metrics(model, num_sets, self.alone)
+            lines = [f"{a} (alone {b['value']:.5g})" for a, b in zip(lines, alone, strict=True)]
+        return ", ".join(lines)
+
+    def _first_metrics(self, model: Model, num_sets: int, how: Mapping[str, Any]) -> list[Record]:
+        records = self.evaluate(model=model, num_sets=num_sets, how=how)
+        return [one for one in records if one["metric"] == records[0]["metric"]]
 
     def ablate(self, **how: Any) -> list[Record]:
         """What dividing and learning contribute.

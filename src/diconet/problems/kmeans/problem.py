@@ -31,6 +31,7 @@ class KMeansProblem(Problem):
     )
     sizes = (80, 160, 320)
     table = "kmeans"
+    alone: Mapping[str, Any] = {"exchange": False, "lloyd": 0}
     page = Page(
         value="cost",
         fields=(
@@ -93,8 +94,7 @@ class KMeansProblem(Problem):
         if division == "none":
             return undivided(points, k, search=search)
         model = self.divided(model, division)
-        how: dict[str, Any] = {} if search else {"exchange": False, "lloyd": 0}
-        return kmeans(points, k, model=model, **how)
+        return kmeans(points, k, model=model, **({} if search else self.alone))
 
 
 PROBLEM = KMeansProblem("kmeans", summary="k clusters of points", package=__package__)

@@ -51,6 +51,7 @@ class TspProblem(Problem):
     num_sets = 200
     own_outputs = (".tour",)
     table = "tsp"
+    alone: Mapping[str, Any] = {"refine": "none"}
     page = Page(
         "cities",
         "length",
