@@ -9,13 +9,14 @@ several searches have found.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, no_type_check
 
 import numpy as np
 from numba import njit
 
 from diconet.problems.tsp.search.cycles import alternating, differences, segment_of, subtours
-from diconet.problems.tsp.search.exchange import positions
+from diconet.problems.tsp.search.exchange import held, positions
 from diconet.problems.tsp.search.local import draw
 from diconet.problems.tsp.search.metric import distance
 from diconet.problems.tsp.search.variety import count, frequencies, loss
@@ -29,23 +30,27 @@ _LEAST = 1e-9  # what a child that adds variety counts as losing
 
 
 class Tours(NamedTuple):
-    """Many tours of the same cities, the positions of cities, and how often edges occur."""
+    """Many tours of the same cities, the positions of cities, and how often edges occur.
+
+    `links` are edges of each tour that stay: the paths outside, if these are cities of a part.
+    """
 
     tours: np.ndarray
     places: np.ndarray
+    links: np.ndarray
     seen: np.ndarray
     times: np.ndarray
     surprise: np.ndarray
 
     @classmethod
-    def of(cls, tours: np.ndarray) -> Tours:
+    def of(cls, tours: np.ndarray, links: np.ndarray) -> Tours:
         """The tours, which crossing will change in place."""
         many = len(tours)
         share = np.arange(1, many + 2) / many
         surprise = np.concatenate([[0.0], -share * np.log(share)])
         places = np.stack([positions(tour) for tour in tours])
-        seen, times = frequencies(tours)
-        return cls(tours, places, seen, times, surprise)
+        seen, times = frequencies(tours, links)
+        return cls(tours, places, links, seen, times, surprise)
 
 
 class Room(NamedTuple):
@@ -69,10 +74,17 @@ class Room(NamedTuple):
     sizes: np.ndarray
     removed: np.ndarray
     added: np.ndarray
+    out: np.ndarray
+    into: np.ndarray
+    used: np.ndarray
+    state: np.ndarray
 
     @classmethod
-    def of(cls, n: int) -> Room:
-        """Space for n cities; removed and added edges for one child, and for the best one."""
+    def of(cls, n: int, seed: int) -> Room:
+        """Space for n cities; removed and added edges for one child, and for the best one.
+
+        `out` and `into` hold those of all tours that were replaced, as many as `used` says.
+        """
 
         def empty(*shape: int) -> np.ndarray:
             return np.empty(shape, dtype=np.int32)
@@ -96,48 +108,112 @@ class Room(NamedTuple):
             sizes=empty(n + 1),
             removed=empty(2, 4 * n, 2),
             added=empty(2, 4 * n, 2),
+            out=empty(8 * n, 2),
+            into=empty(8 * n, 2),
+            used=np.zeros(1, dtype=np.int64),
+            state=np.array([seed], dtype=np.uint64),
         )
+
+
+def cross_all(
+    xy: np.ndarray,
+    code: int,
+    near: np.ndarray,
+    many: Tours,
+    rooms: Sequence[Room],
+    tiny: float,
+    greedy: bool,
+    run: Callable[..., Iterable[float]] = map,
+) -> float:
+    """Crosses each of many tours with another, in place; returns by how much all got shorter.
+
+    In random order, each is crossed with the next, the last with the first. If `greedy`, the
+    shortest child replaces its parent, whatever variety that costs. Each room gets a share of the
+    tours; `run` is `map`, or that of a pool of threads, with the same result.
+    """
+    order = _shuffled(len(many.tours), rooms[0].state)
+    bounds = [len(order) * k // len(rooms) for k in range(len(rooms) + 1)]
+    # The last of a share is crossed with the first of the next, as that was before.
+    nexts = order[[bound % len(order) for bound in bounds[1:]]]
+    tours, places = many.tours[nexts], many.places[nexts]
+
+    def share(k: int) -> float:
+        mine = order[bounds[k] : bounds[k + 1]]
+        return float(
+            _cross_some(
+                xy, code, near, many, mine, nexts[k], tours[k], places[k], rooms[k], tiny, greedy
+            )
+        )
+
+    gain = sum(run(share, range(len(rooms))))
+    for room in rooms:
+        _count(many, room)
+    return gain
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def cross_all(xy, code, near, many, room, state, tiny, greedy):
-    """Crosses each of many tours with another, in place, and returns by how much all got shorter.
-
-    In random order, each is crossed with the next, the last with the first. If `greedy`, the
-    shortest child replaces its parent, whatever variety that costs.
-    """
-    tours, places = many.tours, many.places
-    order = np.arange(len(tours))
-    for i in range(len(tours) - 1, 0, -1):
+def _shuffled(many, state):
+    """Numbers in random order."""
+    order = np.arange(many)
+    for i in range(many - 1, 0, -1):
         j = int(draw(state) * (i + 1))
         order[i], order[j] = order[j], order[i]
-    first, first_place = tours[order[0]].copy(), places[order[0]].copy()
+    return order
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _cross_some(xy, code, near, many, order, last, other, other_pos, room, tiny, greedy):
+    """Crosses some tours, each with the next, the last one with a copy of tour `last`.
+
+    Ends early if there is no more space to note which edges were replaced.
+    """
     total = 0.0
-    for i in range(len(tours)):
-        other, other_pos = first, first_place
-        if i + 1 < len(tours):
-            other, other_pos = tours[order[i + 1]], places[order[i + 1]]
-        total += _cross(
-            xy, code, near, many, order[i], other, other_pos, room, state, tiny, greedy
-        )  # fmt: skip
+    room.used[0] = 0
+    for i in range(len(order)):
+        if room.used[0] + len(room.removed[0]) > len(room.out):
+            break
+        if i + 1 < len(order):
+            j = order[i + 1]
+            total += _cross(
+                xy, code, near, many, order[i], many.tours[j], many.places[j], many.links[j], room,
+                tiny, greedy,
+            )  # fmt: skip
+        else:
+            total += _cross(
+                xy, code, near, many, order[i], other, other_pos, many.links[last], room, tiny,
+                greedy,
+            )  # fmt: skip
     return total
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _cross(xy, code, near, many, mine, other, other_pos, room, state, tiny, greedy):
+def _count(many, room):
+    """Counts the edges that were replaced.
+
+    An edge may be added and removed again; only in this order it is counted rightly.
+    """
+    count(many.seen, many.times, room.into, room.used[0], 1)
+    count(many.seen, many.times, room.out, room.used[0], -1)
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _cross(xy, code, near, many, mine, other, other_pos, other_link, room, tiny, greedy):
     """Replaces a tour by its best child with another, if that is shorter; returns the gain."""
-    tour, pos = many.tours[mine], many.places[mine]
+    tour, pos, link, state = many.tours[mine], many.places[mine], many.links[mine], room.state
     different = differences(
-        tour, pos, other, other_pos, room.adjacent, room.rest, room.degree, room.differing
+        tour, pos, link, other, other_pos, other_link, room.adjacent, room.rest, room.degree,
+        room.differing,
     )  # fmt: skip
-    if different == 0:
-        return 0.0
     cut = alternating(
         room.rest, room.degree, room.differing, different, room.at, room.path, room.cycles,
         room.bounds, state,
     )  # fmt: skip
+    if cut == 0:
+        return 0.0
     _own(room, cut)
     best, kept, own, won = 0.0, 0, 0, 0.0
     begin = int(draw(state) * cut)
@@ -147,7 +223,7 @@ def _cross(xy, code, near, many, mine, other, other_pos, room, state, tiny, gree
             break
         cycle = (begin + child) % cut if single else int(draw(state) * cut)
         length = _block(near, room, cycle, single, state)
-        gain, changes = _child(xy, code, near, tour, pos, room, length, tiny)
+        gain, changes = _child(xy, code, near, tour, pos, link, room, length, tiny)
         if gain <= tiny:
             continue
         cost = loss(many.seen, many.times, many.surprise, room.removed[0], room.added[0], changes)
@@ -162,9 +238,12 @@ def _cross(xy, code, near, many, mine, other, other_pos, room, state, tiny, gree
         _replace(room.adjacent, room.removed[1], room.added[1], 0, own)
         for k in range(own, kept, 2):
             _replace(room.adjacent, room.removed[1], room.added[1], k, k + 2)
-        # An edge may be added and removed again; only in this order it is counted rightly.
-        count(many.seen, many.times, room.added[1], kept, 1)
-        count(many.seen, many.times, room.removed[1], kept, -1)
+        for k in range(kept):
+            at = room.used[0] + k
+            for end in range(2):
+                room.out[at, end] = room.removed[1, k, end]
+                room.into[at, end] = room.added[1, k, end]
+        room.used[0] += kept
         _walk(room.adjacent, tour, pos)
     return won
 
@@ -216,7 +295,7 @@ def _block(near, room, cycle, single, state):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _child(xy, code, near, tour, pos, room, length, tiny):
+def _child(xy, code, near, tour, pos, link, room, length, tiny):
     """What replacing the edges along a block gains, and how many edges are replaced in all.
 
     `removed` and `added` receive them; the tour stays as it is. The child is given up when it turns
@@ -243,7 +322,7 @@ def _child(xy, code, near, tour, pos, room, length, tiny):
     _replace(adjacent, removed, added, 0, k)
     changes = k
     while parts > 1 and gain > tiny:
-        won = _join(xy, code, near, tour, pos, room, k, parts, changes)
+        won = _join(xy, code, near, tour, pos, link, room, k, parts, changes)
         gain += won
         if won > -np.inf:
             changes += 2
@@ -256,7 +335,7 @@ def _child(xy, code, near, tour, pos, room, length, tiny):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _join(xy, code, near, tour, pos, room, k, parts, changes):
+def _join(xy, code, near, tour, pos, link, room, k, parts, changes):
     """Joins the smallest subtour to another at two edges; returns the gain, -inf if it cannot.
 
     The two edges of each kind are written behind the first `changes`.
@@ -282,8 +361,12 @@ def _join(xy, code, near, tour, pos, room, k, parts, changes):
                     continue
                 new = distance(xy, code, a, c)
                 for b in adjacent[a]:
+                    if held(link, a, b):
+                        continue
                     base = distance(xy, code, a, b) - new
                     for d in adjacent[c]:
+                        if held(link, c, d):
+                            continue
                         won = base + distance(xy, code, c, d) - distance(xy, code, b, d)
                         if won > best:
                             best, other = won, part
