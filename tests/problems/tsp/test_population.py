@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from diconet.nets.axes import AcrossSplit
 from diconet.problems.tsp import population, solve
+from diconet.problems.tsp.crossing import Crossing, Crowd
 from diconet.problems.tsp.divide import Budget, searched
-from diconet.problems.tsp.population import Crowd, Population, crossed, is_crossed
+from diconet.problems.tsp.population import Population, crossed, is_crossed
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
 from diconet.problems.tsp.solve import Tour, tsp
@@ -128,7 +129,7 @@ def test_each_node_has_its_share_of_the_time() -> None:
         deadlines.append(budget.deadline)
 
     tours = np.tile(np.arange(400, dtype=np.int32), (3, 1))
-    with patch.object(population._Crossing, "_cross", note):
+    with patch.object(Crossing, "_cross", note):
         many = Population(metric, near, Budget(0.0, 18.0, lambda: 0.0), (0, 0), 1e-9)
         many.cross(tours, AcrossSplit(), 100)
     assert deadlines[0] == pytest.approx(2.5)
@@ -165,10 +166,11 @@ def test_tours_are_crossed_where_there_are_many_cities_and_enough_time() -> None
     assert is_crossed(1_000, Budget(0.0))
     assert not is_crossed(400, Budget(0.0))
     assert is_crossed(50_000, Budget(0.0))
+    assert not is_crossed(50_001, Budget(0.0))
     assert is_crossed(1_000, Budget(0.0, time.monotonic() + 2.0))
     assert not is_crossed(1_000, Budget(0.0, time.monotonic() + 0.01))
-    assert not is_crossed(10_000, Budget(0.0, time.monotonic() + 2.0), threads=1)
-    assert is_crossed(10_000, Budget(0.0, time.monotonic() + 2.0), threads=2)
+    assert not is_crossed(10_000, Budget(0.0, time.monotonic() + 1.0), threads=1)
+    assert is_crossed(10_000, Budget(0.0, time.monotonic() + 1.0), threads=2)
 
 
 @pytest.mark.parametrize("options", [{"kicks": 0}, {"kicks": 1}, {"refine": "2opt"}])

@@ -30,10 +30,10 @@ from diconet.problems.inputs import (
 from diconet.problems.networks import as_network
 from diconet.problems.progress import tell
 from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
-from diconet.problems.tsp.divide import LEAF, WHOLE, Budget, searched
+from diconet.problems.tsp.divide import WHOLE, Budget, searched
 from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, LengthMerge, scored_once
 from diconet.problems.tsp.pairs import PairMerge
-from diconet.problems.tsp.population import crossed, is_crossed, noisy_starts
+from diconet.problems.tsp.population import CELL, crossed, is_crossed, noisy_starts
 from diconet.problems.tsp.problem import PROBLEM
 from diconet.problems.tsp.search.decode import greedy_tour, strip_tour
 from diconet.problems.tsp.search.metric import Kind, Metric
@@ -165,9 +165,9 @@ def tsp(
     """A short round trip through cities.
 
     A network scores the edges by how likely they belong to the tour. Taken best first, they make
-    the initial tour, and the search considers only the likeliest. From 501 to 12,000 cities many
-    tours, which begin with noise on the scores, are crossed; others are shortened by kicks, above
-    12,000 cities through a tree of parts.
+    the initial tour, and the search considers only the likeliest. From 501 to 50,000 cities many
+    tours, which begin with noise on the scores, are crossed; others are shortened by kicks. Both
+    go through a tree of parts where there are many cities.
 
     Args:
         cities: An (n, 2) array, list, tensor or DataFrame; or a list of these. A `TspInstance` read
@@ -295,7 +295,7 @@ def _tour(
     elif kicks is None and is_crossed(len(flat), budget):
         start = noisy_starts(flat, signal.edges, signal.scores)
         tour = crossed(metric, near, tour, start, budget, seed=seed)
-        if deadline is None:
+        if deadline is None or budget.over:
             return tour
     return searched(metric, near, tour, budget, seed=seed)
 
@@ -352,7 +352,7 @@ def _signal_of_large(points: torch.Tensor, merge: EdgeMerge) -> _Signal:
     with torch.inference_mode():
         answer = scored_once(merge, sets)
         (scored,), (likely,) = answer.candidates(), answer.likely(_LIKELY)
-        tree = grow(AcrossSplit(), sets, Growth(leaf_size=LEAF))
+        tree = grow(AcrossSplit(), sets, Growth(leaf_size=CELL))
     return _Signal(*scored, likely, labels_of(tree)[0])
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diconet.problems.tsp.population import Crowd
+from diconet.problems.tsp.crossing import Crowd
 from diconet.problems.tsp.search.crossover import Room, Tours, cross_all
 from diconet.problems.tsp.search.cycles import alternating, differences, segment_of, subtours
 from diconet.problems.tsp.search.exchange import positions
