@@ -3,11 +3,16 @@
 import time
 from itertools import permutations
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from diconet.nets.axes import AcrossSplit
 from diconet.problems.tsp import population, solve
+from diconet.problems.tsp.crossing import Crossing, Crowd
 from diconet.problems.tsp.divide import Budget, searched
 from diconet.problems.tsp.population import Population, crossed, is_crossed
 from diconet.problems.tsp.search.metric import Metric
@@ -18,6 +23,12 @@ from diconet.problems.tsp.table import control
 
 def random_start(n: int) -> Any:
     return lambda rng: rng.permutation(n)
+
+
+@pytest.fixture
+def few_tours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(population, "_USUAL", 20)
+    monkeypatch.setattr(population, "_MOST", 20)
 
 
 def one(cities: object, **options: Any) -> Tour:
@@ -43,12 +54,14 @@ def test_crossing_is_ahead_of_exchanges_and_level_with_many_kicks() -> None:
     assert found <= 1.0001 * metric.length(searched(metric, near, np.arange(200), Budget(100.0)))
 
 
-def test_the_answer_depends_on_the_seed_but_not_on_the_threads() -> None:
-    metric = Metric.of(np.random.default_rng(1).integers(0, 12, (90, 2)))
-    near = candidate_lists(metric.xy)
+@pytest.mark.usefixtures("few_tours")
+@pytest.mark.parametrize("leaf", [2_000, 150])
+def test_the_answer_depends_on_the_seed_but_not_on_the_threads(leaf: int) -> None:
+    metric = Metric.of(np.random.default_rng(1).integers(0, 40, (400, 2)))
+    near, start = candidate_lists(metric.xy), random_start(400)
     tours = [
         crossed(
-            metric, near, np.arange(90), random_start(90), Budget(0.0), seed=seed, threads=threads
+            metric, near, np.arange(400), start, Budget(0.0), seed=seed, leaf=leaf, threads=threads
         )
         for seed, threads in ((0, 1), (0, 2), (1, 1))
     ]
@@ -59,11 +72,69 @@ def test_the_answer_depends_on_the_seed_but_not_on_the_threads() -> None:
 def test_every_population_has_starts_of_its_own() -> None:
     metric = Metric.of(np.random.default_rng(1).random((40, 2)))
     start, near = random_start(40), near_lists(metric.xy, 5)
-    many = Population(metric, near, np.arange(40, dtype=np.int32), start, 1e-9, 1)
-    drawn = [many.found(3, Budget(0.0), seeds) for seeds in ((0, 0), (0, 0), (1, 0), (0, 1))]
+    drawn = [
+        Population(metric, near, Budget(0.0), seeds, 1e-9).found(np.arange(40), start, 3)
+        for seeds in ((0, 0), (0, 0), (1, 0), (0, 1))
+    ]
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0][1:], drawn[2][1:])
     assert not np.array_equal(drawn[0][1:], drawn[3][1:])
+
+
+@given(st.integers(5, 170), st.sampled_from(["square", "line", "grid"]), st.integers(0, 3))
+@settings(max_examples=25, deadline=None)
+def test_sizes_around_the_leaf_limit_get_a_tour_that_is_never_longer(
+    n: int, kind: str, seed: int
+) -> None:
+    cities = np.random.default_rng(n).random((n, 2))
+    if kind == "line":
+        cities[:, 1] = 0
+    elif kind == "grid":
+        cities = np.unique(np.round(9 * cities), axis=0)
+    metric, tour = Metric.of(cities), np.arange(len(cities))
+    if len(tour) < 5:
+        return
+    with patch.object(population, "_USUAL", 6), patch.object(population, "_MOST", 6):
+        found = crossed(
+            metric, candidate_lists(cities), tour, random_start(len(tour)), Budget(0.0), seed=seed,
+            leaf=40,
+        )  # fmt: skip
+    assert np.array_equal(np.sort(found), tour)
+    assert metric.length(found) <= metric.length(tour) + 1e-9
+
+
+@pytest.mark.usefixtures("few_tours")
+def test_dividing_loses_nothing_along_the_cuts() -> None:
+    metric = Metric.of(np.random.default_rng(7).random((1_000, 2)))
+    near = candidate_lists(metric.xy)
+    tour = searched(metric, near, np.arange(1_000), Budget(0.0))
+    divided, flat = (
+        metric.length(
+            crossed(metric, near, tour, random_start(1_000), Budget(0.0), leaf=leaf, threads=1)
+        )
+        for leaf in (125, 1_000)
+    )
+    assert divided <= 1.001 * flat
+
+
+def test_each_node_has_its_share_of_the_time() -> None:
+    """Leaves of 100 cities count 2.5 times: 4 * 250 + 2 * 200 + 400 in all, 250 for the first."""
+    metric = Metric.of(np.random.default_rng(3).random((400, 2)))
+    near = candidate_lists(metric.xy)
+    deadlines: list[float | None] = []
+
+    def note(
+        self: object, crowd: Crowd, budget: Budget, patience: int, seeds: tuple[int, ...]
+    ) -> None:
+        deadlines.append(budget.deadline)
+
+    tours = np.tile(np.arange(400, dtype=np.int32), (3, 1))
+    with patch.object(Crossing, "_cross", note):
+        many = Population(metric, near, Budget(0.0, 18.0, lambda: 0.0), (0, 0), 1e-9)
+        many.cross(tours, AcrossSplit(), 100)
+    assert deadlines[0] == pytest.approx(2.5)
+    assert len(deadlines) == 7
+    assert deadlines[-1] == pytest.approx(18.0)
 
 
 def test_later_populations_do_not_replace_a_shorter_tour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +165,12 @@ def test_the_time_limit_is_kept_and_the_tour_never_longer() -> None:
 def test_tours_are_crossed_where_there_are_many_cities_and_enough_time() -> None:
     assert is_crossed(1_000, Budget(0.0))
     assert not is_crossed(400, Budget(0.0))
-    assert not is_crossed(50_000, Budget(0.0))
+    assert is_crossed(50_000, Budget(0.0))
+    assert not is_crossed(50_001, Budget(0.0))
     assert is_crossed(1_000, Budget(0.0, time.monotonic() + 2.0))
     assert not is_crossed(1_000, Budget(0.0, time.monotonic() + 0.01))
-    assert not is_crossed(10_000, Budget(0.0, time.monotonic() + 2.0))
+    assert not is_crossed(10_000, Budget(0.0, time.monotonic() + 1.0), threads=1)
+    assert is_crossed(10_000, Budget(0.0, time.monotonic() + 1.0), threads=2)
 
 
 @pytest.mark.parametrize("options", [{"kicks": 0}, {"kicks": 1}, {"refine": "2opt"}])

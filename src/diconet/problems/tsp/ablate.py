@@ -19,6 +19,7 @@ from diconet.nets.axes import AcrossSplit, cut_across
 from diconet.problems.networks import as_network
 from diconet.problems.tsp.divide import LEAF, Budget, searched
 from diconet.problems.tsp.edges import EdgeMerge, scored_once
+from diconet.problems.tsp.population import CELL, crossed, is_crossed, noisy_starts
 from diconet.problems.tsp.problem import PROBLEM
 from diconet.problems.tsp.search.decode import greedy_tour
 from diconet.problems.tsp.search.metric import Metric
@@ -115,36 +116,52 @@ def _of_one(
     with torch.inference_mode():
         signal = scored_once(merge, SetBatch.of([cities]))
         edges, scores = signal.candidates()[0]
-        learned = (
-            greedy_tour(metric, edges, scores),
-            candidate_lists(points, signal.likely(_LIKELY)[0]),
-        )
+        learned = (edges, scores, candidate_lists(points, signal.likely(_LIKELY)[0]))
     network = time.process_time() - start
     chance = torch.from_numpy(scores).sigmoid()
     start = time.process_time()
     near = near_lists(points, _EDGES)
     short = np.stack([np.repeat(np.arange(len(points)), near.shape[1]), near.ravel()], 1)
+    short = short.astype(np.int32)
     length = np.linalg.norm(points[short[:, 0]] - points[short[:, 1]], axis=1)
-    plain = greedy_tour(metric, short.astype(np.int32), -length), candidate_lists(points)
+    plain = (short, -length, candidate_lists(points))
     lists = time.process_time() - start
-    ways: dict[tuple[str, str], tuple[tuple[np.ndarray, np.ndarray], float, dict[str, Any]]] = {
-        ("none", "learned"): (learned, network, {"leaf": _EVERYTHING}),
-        ("none", "lengths"): (plain, lists, {"leaf": _EVERYTHING}),
-        ("random", "learned"): (learned, network, {"split": RandomLine()}),
-        ("median", "learned"): (learned, network, {"split": AcrossSplit()}),
-        ("median", "lengths"): (plain, lists, {"split": AcrossSplit()}),
-        ("learned", "learned"): (
-            learned,
-            network,
-            {"split": SureSplit(torch.from_numpy(edges).long(), chance)},
-        ),
+    sure = SureSplit(torch.from_numpy(edges).long(), chance)
+    ways = {
+        ("none", "learned"): (learned, network, None),
+        ("none", "lengths"): (plain, lists, None),
+        ("random", "learned"): (learned, network, RandomLine()),
+        ("median", "learned"): (learned, network, AcrossSplit()),
+        ("median", "lengths"): (plain, lists, AcrossSplit()),
+        ("learned", "learned"): (learned, network, sure),
     }
-    found = {}
-    for way, ((tour, lists_), used, how) in ways.items():
-        deadline = time.process_time() + max(seconds - used, 0.0)
-        budget = Budget(0.0, deadline, time.process_time)
-        options = {"leaf": min(LEAF, max(len(points) // 2, 8)), **how}
-        found[way] = metric.length(
-            searched(metric, lists_, tour, budget, seed=seed, threads=1, **options)
-        )
-    return found
+    return {
+        way: _length(metric, *signal, seconds - used, split, seed)
+        for way, (signal, used, split) in ways.items()
+    }
+
+
+def _length(
+    metric: Metric,
+    edges: np.ndarray,
+    scores: np.ndarray,
+    near: np.ndarray,
+    seconds: float,
+    split: Part | None,
+    seed: int,
+) -> float:
+    """The length of the tour that is found within the given processor time.
+
+    As in `tsp`, many tours are crossed if there is time for that, and the rest is for kicks.
+    """
+    clock = time.process_time
+    budget = Budget(0.0, clock() + max(seconds, 0.0), clock)
+    half = max(len(metric) // 2, 8)  # so that small maps are divided, too
+    tour = greedy_tour(metric, edges, scores)
+    options: dict[str, Any] = {"seed": seed, "threads": 1, "split": split}
+    if is_crossed(len(metric), budget, threads=1):
+        leaf = _EVERYTHING if split is None else min(CELL, half)
+        start = noisy_starts(metric.xy, edges, scores)
+        tour = crossed(metric, near, tour, start, budget, leaf=leaf, **options)
+    leaf = _EVERYTHING if split is None else min(LEAF, half)
+    return metric.length(searched(metric, near, tour, budget, leaf=leaf, **options))

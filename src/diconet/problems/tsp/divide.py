@@ -9,6 +9,7 @@ the answer does not depend on it; under a time limit, one thread has the tour in
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -57,9 +58,14 @@ class Budget:
     clock: Callable[[], float] = time.monotonic
 
     @property
+    def left(self) -> float:
+        """The seconds left."""
+        return math.inf if self.deadline is None else self.deadline - self.clock()
+
+    @property
     def over(self) -> bool:
         """Whether the time is up."""
-        return self.deadline is not None and self.clock() >= self.deadline
+        return self.left <= 0
 
 
 def searched(

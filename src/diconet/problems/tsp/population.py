@@ -1,41 +1,66 @@
-"""Tours by crossing many: each has its own start, then they are crossed until none gets shorter.
+"""Tours by crossing many: each has its own start, then they are crossed through a tree.
 
-Kicks look for improvements near by. Two tours found from different starts also differ in long
+Kicks look for improvements near by. Tours found from different starts also differ in long
 chains of edges, and crossing them finds out which parts of each are better.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
+from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth, fold, grow
+from diconet.nets.axes import AcrossSplit
+from diconet.problems.tsp.crossing import Crossing, Crowd, Run
 from diconet.problems.tsp.divide import Budget, available_threads
-from diconet.problems.tsp.search.crossover import Room, Tours, cross_all
+from diconet.problems.tsp.search.decode import greedy_tour
 from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
 
 Start = Callable[[np.random.Generator], np.ndarray]
 """Draws a tour to start from."""
 
-_SMALLEST, _LARGEST = 501, 12_000  # cities: fewer are soon kicked to the optimum
-_FEWEST, _MOST = 10, 300  # tours: of fewer there is too little to choose from, more gain little
-_TOURS = 400_000  # by default, this many over the number of cities
-_WORK = 2e-5  # seconds per tour and city, at a thousand cities; grows with the root of that number
-_CROSSING = 0.8  # time to cross tours over that to find them, at a thousand cities
-_GROWTH = 0.6  # power of the number of cities with which that ratio grows
-_HURRY = 0.5  # share of the time for crossing after which the shortest child is taken
-_PATIENCE = 5  # generations without a gain before the search ends
+CELL = 1_250
+"""Maximum cities per leaf in which tours are crossed."""
+
+_SMALLEST = 501  # cities: fewer are soon kicked to the optimum
+_LARGEST = 50_000  # cities: for more, kicks were ahead in the one comparison made
+_FEWEST = 5  # tours: of fewer there is too little to choose from
+_USUAL, _MOST = 30, 300  # tours without a time limit, at least and at most; more gain little
+_TOURS = 400_000  # between these, this many over the number of cities
+_WORK = 2.5e-5  # processor seconds per tour and city
+_CROSSING = 0.8  # time to cross 30 tours over that to find them, for a leaf of a thousand cities
+_GROWTH = 0.6  # power of the size of leaves with which that ratio grows
+_FEWER = 0.35  # power of the number of tours, if they are fewer
+_CUTS = 1.6  # by how much cuts add to it
 _MARGIN = 1e-12
+_NOISE = 0.7  # of the spread of the scores, for starts to differ
+_EDGES = 8  # per city, among which starts differ
 
 
-def is_crossed(cities: int, budget: Budget) -> bool:
+def is_crossed(cities: int, budget: Budget, threads: int | None = None) -> bool:
     """Whether to cross tours of this many cities: if there is time for a few of them."""
-    work = _WORK * _FEWEST * cities * (cities / 1_000) ** 0.5
-    return _SMALLEST <= cities <= _LARGEST and _left(budget) >= work
+    work = _WORK * _FEWEST * cities / (threads or available_threads())
+    return _SMALLEST <= cities <= _LARGEST and budget.left >= work
+
+
+def noisy_starts(cities: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> Start:
+    """Tours that differ: greedy ones by scores of edges, to which noise is added."""
+    best = np.argsort(-scores, kind="stable")[: _EDGES * len(cities)]
+    edges, scores = edges[best], scores[best]
+    spread = _NOISE * (float(scores.std()) or 1.0)
+
+    def start(rng: np.random.Generator) -> np.ndarray:
+        noise = spread * rng.standard_normal(len(scores))
+        return greedy_tour(Metric.of(cities), edges, scores + noise)
+
+    return start
 
 
 def crossed(
@@ -46,33 +71,51 @@ def crossed(
     budget: Budget,
     *,
     seed: int = 0,
+    leaf: int = CELL,
     threads: int | None = None,
+    split: torch.nn.Module | None = None,
 ) -> np.ndarray:
     """The shortest tour of a population, or under a time limit of several; never longer.
 
-    The first tour of each population begins as the given one, others as `start` draws them. The
+    The first tour of a population begins as the shortest so far, others as `start` draws them. The
     answer does not depend on the number of threads, unless there is a time limit.
     """
     best = np.array(tour, dtype=np.int32)
     tiny = _MARGIN * max(metric.length(best) / metric.unit, 1e-290)
-    population = Population(metric, near, best, start, tiny, threads or available_threads())
+    threads = threads or available_threads()
+    ratio = _ratio(len(best), leaf) / threads
     number = 0
-    while not number or (budget.deadline is not None and is_crossed(len(best), budget)):
-        tours = population.found(_limit(len(best)), budget, (seed, number))
-        found = population.crossed(tours, budget, (seed, number))
-        best = min(best, found, key=metric.length)
-        number += 1
+    with _running(threads) as run:
+        while not number or (
+            budget.deadline is not None and is_crossed(len(best), budget, threads)
+        ):
+            population = Population(metric, near, budget, (seed, number), tiny, run)
+            tours = population.found(best, start, _limit(len(best), budget), ratio)
+            population.cross(tours, AcrossSplit() if split is None else split, leaf)
+            best = min(best, *tours, key=metric.length)
+            number += 1
     return best
 
 
-def _left(budget: Budget) -> float:
-    """The seconds left."""
-    return math.inf if budget.deadline is None else budget.deadline - budget.clock()
+@contextmanager
+def _running(threads: int) -> Iterator[Run]:
+    """A `map` that uses so many threads."""
+    if threads == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield pool.map
 
 
-def _limit(cities: int) -> int:
+def _limit(cities: int, budget: Budget) -> int:
     """The maximum number of tours to cross."""
-    return max(_FEWEST, min(_MOST, _TOURS // cities))
+    return _MOST if budget.deadline is not None else max(_USUAL, min(_MOST, _TOURS // cities))
+
+
+def _ratio(cities: int, leaf: int) -> float:
+    """The processor time to cross tours over that to find them."""
+    within = _CROSSING * (min(cities, leaf) / 1_000) ** _GROWTH
+    return within if cities <= leaf else _CUTS * within
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,45 +124,40 @@ class Population:
 
     metric: Metric
     near: np.ndarray
-    tour: np.ndarray
-    start: Start
+    budget: Budget
+    seeds: tuple[int, int]
     tiny: float
-    threads: int
+    run: Run = map
 
-    def found(self, limit: int, budget: Budget, seeds: tuple[int, int]) -> np.ndarray:
-        """Tours that no exchange shortens: `limit`, or as many as there is time to cross."""
+    def found(self, first: np.ndarray, start: Start, limit: int, ratio: float = 1.0) -> np.ndarray:
+        """Tours that no exchange shortens: `limit`, or as many as there is time to cross.
+
+        `ratio` is the time to cross many over that to find them.
+        """
         cities = np.arange(len(self.metric), dtype=np.int32)
         no_edge = np.full((len(cities), 2), -1, dtype=np.int32)
-        ratio = _CROSSING * (len(cities) / 1_000) ** _GROWTH
         work: list[float] = []
 
         def one(number: int) -> np.ndarray | None:
-            begun = budget.clock()
-            if number > 1 and _left(budget) < ratio * sum(work):
+            begun = self.budget.clock()
+            few = min(1.0, number / _USUAL) ** _FEWER
+            if number > 1 and self.budget.left < few * ratio * sum(work):
                 return None
-            rng = np.random.default_rng([*seeds, number])
-            tour = self.tour if number + seeds[1] == 0 else self.start(rng)
+            tour = start(np.random.default_rng([*self.seeds, number])) if number else first
             tour = np.array(tour, dtype=np.int32)
             search(
                 self.metric.xy, self.metric.code, self.near, no_edge, tour, cities, True, 0, 1,
                 self.tiny, np.uint64(1), 0.0, 0.0,
             )  # fmt: skip
-            work.append(budget.clock() - begun)
+            work.append(self.budget.clock() - begun)
             return tour
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            return np.stack([tour for tour in pool.map(one, range(limit)) if tour is not None])
+        return np.stack([tour for tour in self.run(one, range(limit)) if tour is not None])
 
-    def crossed(self, tours: np.ndarray, budget: Budget, seeds: tuple[int, int]) -> np.ndarray:
-        """The shortest tour after crossing them until none gets shorter, or time is up."""
-        many, room = Tours.of(tours), Room.of(tours.shape[1])
-        state = np.random.default_rng(seeds).integers(1, 2**63, 1, dtype=np.uint64)
-        late = (1 - _HURRY) * _left(budget) if budget.deadline is not None else 0.0
-        idle = 0
-        while idle < _PATIENCE and not budget.over:
-            greedy = _left(budget) < late
-            gain = cross_all(
-                self.metric.xy, self.metric.code, self.near, many, room, state, self.tiny, greedy
-            )
-            idle = 0 if gain > 0 else idle + 1
-        return min(tours, key=self.metric.length)
+    def cross(self, tours: np.ndarray, split: torch.nn.Module, leaf: int) -> None:
+        """Crosses tours in place, in all leaves of a tree and along all cuts."""
+        sets = SetBatch.of([torch.from_numpy(self.metric.xy).float()])
+        drawn = torch.from_numpy(np.random.default_rng(self.seeds).integers(2**62, size=1))
+        tree = grow(split, sets, Growth(leaf_size=leaf), drawn if self.seeds[1] else None)
+        (conquer,) = fold(Crossing(self.budget, self.seeds, self.tiny, self.run), tree)
+        conquer(Crowd.of(self.metric, self.near, tours))

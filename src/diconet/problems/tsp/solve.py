@@ -30,10 +30,10 @@ from diconet.problems.inputs import (
 from diconet.problems.networks import as_network
 from diconet.problems.progress import tell
 from diconet.problems.solution import Model, Partitions, Solution, handed_back, labels_of, numbered
-from diconet.problems.tsp.divide import LEAF, WHOLE, Budget, searched
+from diconet.problems.tsp.divide import WHOLE, Budget, searched
 from diconet.problems.tsp.edges import EdgeMerge, EdgeSignal, LengthMerge, scored_once
 from diconet.problems.tsp.pairs import PairMerge
-from diconet.problems.tsp.population import Start, crossed, is_crossed
+from diconet.problems.tsp.population import CELL, crossed, is_crossed, noisy_starts
 from diconet.problems.tsp.problem import PROBLEM
 from diconet.problems.tsp.search.decode import greedy_tour, strip_tour
 from diconet.problems.tsp.search.metric import Kind, Metric
@@ -46,8 +46,6 @@ _ONE_BY_ONE = 5_000  # up to this many cities maps go through the network in one
 _LIKELY = 5
 _MOST_KICKS = 100.0
 _MANY_CITIES_KICKS = 20.0
-_NOISE = 0.7  # of the spread of the scores, for tours that are crossed to differ
-_EDGES = 8  # per city, among which these tours differ
 _SECONDS_PER_CITY = 8e-5  # for the default network, on one core
 _SECONDS_TO_START = 3e-5  # per city, before the first kick, without the network
 _MARGIN = 1e-9
@@ -167,9 +165,9 @@ def tsp(
     """A short round trip through cities.
 
     A network scores the edges by how likely they belong to the tour. Taken best first, they make
-    the initial tour, and the search considers only the likeliest. From 501 to 12,000 cities many
-    tours, which begin with noise on the scores, are crossed; others are shortened by kicks, above
-    12,000 cities through a tree of parts.
+    the initial tour, and the search considers only the likeliest. From 501 to 50,000 cities many
+    tours, which begin with noise on the scores, are crossed; others are shortened by kicks. Both
+    go through a tree of parts where there are many cities.
 
     Args:
         cities: An (n, 2) array, list, tensor or DataFrame; or a list of these. A `TspInstance` read
@@ -295,8 +293,9 @@ def _tour(
     if refine == "2opt":
         budget = Budget(0.0)
     elif kicks is None and is_crossed(len(flat), budget):
-        tour = crossed(metric, near, tour, _starts(flat, signal), budget, seed=seed)
-        if deadline is None:
+        start = noisy_starts(flat, signal.edges, signal.scores)
+        tour = crossed(metric, near, tour, start, budget, seed=seed)
+        if deadline is None or budget.over:
             return tour
     return searched(metric, near, tour, budget, seed=seed)
 
@@ -304,19 +303,6 @@ def _tour(
 def _usual_kicks(num: int) -> float:
     """The default kicks per city, after which little is left to gain; fewer for many cities."""
     return min(_MOST_KICKS, num**2 / 60) if num <= WHOLE else _MANY_CITIES_KICKS
-
-
-def _starts(flat: np.ndarray, signal: _Signal) -> Start:
-    """Tours that differ: greedy ones by the network's scores, to which noise is added."""
-    best = np.argsort(-signal.scores, kind="stable")[: _EDGES * len(flat)]
-    edges, scores = signal.edges[best], signal.scores[best]
-    spread = _NOISE * (float(scores.std()) or 1.0)
-
-    def start(rng: np.random.Generator) -> np.ndarray:
-        noise = spread * rng.standard_normal(len(scores))
-        return greedy_tour(Metric.of(flat), edges, scores + noise)
-
-    return start
 
 
 def _too_slow(network: DiCoNet, maps: list[_Map], seconds: float) -> bool:
@@ -366,7 +352,7 @@ def _signal_of_large(points: torch.Tensor, merge: EdgeMerge) -> _Signal:
     with torch.inference_mode():
         answer = scored_once(merge, sets)
         (scored,), (likely,) = answer.candidates(), answer.likely(_LIKELY)
-        tree = grow(AcrossSplit(), sets, Growth(leaf_size=LEAF))
+        tree = grow(AcrossSplit(), sets, Growth(leaf_size=CELL))
     return _Signal(*scored, likely, labels_of(tree)[0])
 
 

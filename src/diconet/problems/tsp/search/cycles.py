@@ -3,6 +3,7 @@
 Every city has as many edges that only one tour has as edges that only the other has. So they
 divide into closed walks that take an edge of each tour by turns (Nagata & Kobayashi, 2013, call
 them AB-cycles). Replacing one tour's edges by the other's along a cycle leaves each city two.
+In a part of a map, where tours leave it and come back, edges may be left over.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from typing import no_type_check
 
 from numba import njit
 
-from diconet.problems.tsp.search.exchange import beside
+from diconet.problems.tsp.search.exchange import beside, held
 from diconet.problems.tsp.search.local import draw
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def differences(tour, pos, other, other_pos, adjacent, rest, degree, differing):
+def differences(
+    tour, pos, link, other, other_pos, other_link, adjacent, rest, degree, differing
+):  # fmt: skip
     """Finds the edges that only one of two tours has; returns how many cities have any.
+
+    Links are paths outside, not edges: each tour has its own.
 
     `adjacent` receives each city's neighbours on the first tour. `rest` receives its neighbours by
     edges of the first tour only, then those of the other tour only, and `degree` their numbers;
@@ -31,19 +36,19 @@ def differences(tour, pos, other, other_pos, adjacent, rest, degree, differing):
         adjacent[city, 0], adjacent[city, 1] = a, b
         many = 0
         for here in (a, b):
-            if here != c and here != d:
+            if here != c and here != d and not held(link, city, here):
                 rest[city, many] = here
                 many += 1
-        degree[city, 0] = degree[city, 1] = many
-        if many == 0:
-            continue
-        differing[count] = city
-        count += 1
-        many = 2
+        degree[city, 0] = many
+        many = 0
         for here in (c, d):
-            if here != a and here != b:
-                rest[city, many] = here
+            if here != a and here != b and not held(other_link, city, here):
+                rest[city, 2 + many] = here
                 many += 1
+        degree[city, 1] = many
+        if degree[city, 0] > 0:
+            differing[count] = city
+            count += 1
     return count
 
 
@@ -68,9 +73,12 @@ def alternating(rest, degree, differing, count, at, path, cycles, bounds, state)
         length, path[0], at[start, 0] = 0, start, 0
         while True:
             here, kind = path[length], length & 1
-            if degree[here, kind] == 0:  # only at the start: elsewhere a way in has a way out
-                at[here, 0] = -1
-                break
+            if degree[here, kind] == 0:  # back at the start, or where a tour leaves the part
+                at[here, kind] = -1
+                length -= 1
+                if length < 0:
+                    break
+                continue
             slot = 2 * kind + (int(draw(state) * 2) if degree[here, kind] == 2 else 0)
             there = rest[here, slot]
             _use(rest, degree, here, there, kind)

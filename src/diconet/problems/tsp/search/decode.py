@@ -21,7 +21,7 @@ def greedy_tour(metric: Metric, edges: np.ndarray, scores: np.ndarray) -> np.nda
     return join_nearest(metric, link, other)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def take_edges(edges, order, link, other):
     """Adds edges in order, unless a city would get three or a cycle would close.
@@ -60,7 +60,7 @@ def join_nearest(metric: Metric, link: np.ndarray, other: np.ndarray) -> np.ndar
             return walk(link)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def walk(link):
     """The cities in order, along a single path or cycle."""

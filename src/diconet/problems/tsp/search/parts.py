@@ -13,6 +13,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.problems.tsp.search.exchange import beside, held
 from diconet.problems.tsp.search.local import search
 
 _FEWEST = 8
@@ -149,3 +150,104 @@ def _write_back(path, pos, where, tour, link):
     for place in range(size):
         path[place] = new[place]
         pos[new[place]] = place
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def all_positions(tours):
+    """The position of each city on each of many tours."""
+    places = np.empty_like(tours)
+    for which in range(len(tours)):
+        for i in range(tours.shape[1]):
+            places[which, tours[which, i]] = i
+    return places
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def restricted(tours, places, links, members):
+    """Many tours as they pass through `members` only, and each one's links: its ways outside.
+
+    In what is returned, cities have the numbers of their places in `members`. Links remain links.
+    """
+    m, n = len(members), tours.shape[1]
+    local = np.full(n, -1, dtype=np.int32)
+    for i in range(m):
+        local[members[i]] = i
+    orders = np.empty((len(tours), m), dtype=np.int32)
+    fixed = np.full((len(tours), m, 2), -1, dtype=np.int32)
+    for which in range(len(tours)):
+        tour, link, order = tours[which], links[which], orders[which]
+        where = _sorted(places[which], members)
+        for i in range(m):
+            order[i] = local[tour[where[i]]]
+        for i in range(m):
+            j = i + 1 if i + 1 < m else 0
+            near_by = where[j] == where[i] + 1 or (j == 0 and where[j] + n == where[i] + 1)
+            if not near_by or held(link, tour[where[i]], tour[where[j]]):
+                fixed[which, order[i], 1] = order[j]
+                fixed[which, order[j], 0] = order[i]
+    return orders, fixed
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def put_back(tours, places, members, orders):
+    """Writes tours through `members`, whose links are as they were, back to the whole ones."""
+    m, n = len(members), tours.shape[1]
+    rank = np.empty(m, dtype=np.int32)
+    ranks = np.empty(m, dtype=np.int32)
+    back = np.empty(n, dtype=np.int32)
+    for i in range(m):
+        back[members[i]] = i
+    for which in range(len(tours)):
+        tour, pos = tours[which], places[which]
+        where = _sorted(pos, members)
+        for i in range(m):
+            rank[back[tour[where[i]]]] = i
+        for i in range(m):
+            ranks[i] = rank[orders[which, i]]
+        _write_back(tour, pos, where, ranks, _links(where, n, True))
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _sorted(pos, members):
+    """The positions of some cities, in order."""
+    where = np.empty(len(members), dtype=np.int32)
+    for i in range(len(members)):
+        where[i] = pos[members[i]]
+    where.sort()
+    return where
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def lists_within(near, members):
+    """The candidate lists of `members` without other cities."""
+    local = np.full(len(near), -1, dtype=np.int32)
+    for i in range(len(members)):
+        local[members[i]] = i
+    own = np.full((len(members), near.shape[1]), -1, dtype=np.int32)
+    for i in range(len(members)):
+        many = 0
+        for other in near[members[i]]:
+            if other >= 0 and local[other] >= 0:
+                own[i, many] = local[other]
+                many += 1
+    return own
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def disputed(tours, places):
+    """The cities whose neighbours are not the same on all tours."""
+    n = tours.shape[1]
+    found = np.zeros(n, dtype=np.bool_)
+    for which in range(1, len(tours)):
+        for city in range(n):
+            if not found[city]:
+                a, b = beside(tours[0], places[0], city)
+                c, d = beside(tours[which], places[which], city)
+                found[city] = not ((a == c and b == d) or (a == d and b == c))
+    return np.flatnonzero(found).astype(np.int32)

@@ -7,21 +7,26 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.problems.tsp.search.exchange import held
+
 _SLOTS = 12  # neighbours of a city whose edges are counted
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def frequencies(tours):
+def frequencies(tours, links):
     """Each city's neighbours on all tours, and the number of tours with each of these edges."""
     n = tours.shape[1]
     seen = np.full((n, _SLOTS), -1, dtype=np.int32)
     times = np.zeros((n, _SLOTS), dtype=np.int32)
     edges = np.empty((n, 2), dtype=np.int32)
-    for tour in tours:
+    for which in range(len(tours)):
+        tour, link, many = tours[which], links[which], 0
         for place in range(n):
-            edges[place, 0], edges[place, 1] = tour[place - 1], tour[place]
-        count(seen, times, edges, n, 1)
+            edges[many, 0], edges[many, 1] = tour[place - 1], tour[place]
+            if not held(link, tour[place - 1], tour[place]):
+                many += 1
+        count(seen, times, edges, many, 1)
     return seen, times
 
 
