@@ -221,11 +221,11 @@ def _searched(
         return known
 
     best = search(labels, tries)
-    most = _explained(best[2])
+    most = _explained(best[2][:k])
     most_kicks = min(_KICKS + min(k, len(x) // k) // _MORE, _MOST_KICKS)
     for _ in range(most_kicks if kicks and tries > 0 and k > 2 else 0):
         known = search(kicked(best, size), tries // _KICKED_TRIES)
-        explained = _explained(known[2])
+        explained = _explained(known[2][:k])
         if explained - most <= _PAID * (squares - most):
             in_vain, size = in_vain + 1, max(1, size // 2)
         if explained > most:
@@ -257,12 +257,13 @@ def kicked(known: tuple[np.ndarray, ...], number: int) -> np.ndarray:
 def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     """Work arrays for what the loops store about a node's points and clusters."""
     (n, d), m = x.shape, min(_NEAR[0] + x.shape[1] // 2, _NEAR[1], k - 1)
-    at = np.empty((3, n), np.int64)
+    tried = 2 * m + 3  # clusters near either of two, and these
+    at = np.empty((5, n), np.int64)
     at[LABEL] = labels
-    clusters = np.empty((k, d + 1)), np.empty((k, d), x.dtype)
+    clusters = np.empty((k + tried, d + 1)), np.empty((k + tried, d), x.dtype)
     near = np.empty((k, m), np.int64), np.empty((k, m), np.float32)
-    spare = np.zeros((3, max(k, 2 * m + 3)), np.int64)
-    return at, np.empty(k + 1, np.int64), *clusters, *near, np.zeros((5, k)), spare
+    spare, y = np.zeros((3, max(k, tried)), np.int64), np.empty((n + 1, d), np.float32)
+    return at, np.empty(k + 1, np.int64), *clusters, *near, np.zeros((5, k)), spare, y
 
 
 def as_array(points: Float[Tensor, "items features"]) -> np.ndarray:
