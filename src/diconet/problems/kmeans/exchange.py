@@ -29,7 +29,7 @@ clusters, or points per cluster if fewer; the maximum."""
 _PAID = 2e-4
 """The share of the cost that a kick must save to pay."""
 
-_AT_LEAST = 32_768
+_AT_LEAST = 65_536
 """The minimum number of points used, however few the clusters: fewer confuse near equals."""
 
 _KICKED = 6
@@ -104,8 +104,8 @@ class ExchangeMerge(Part):
     so the most promising are tried first, and the search stops when none should pay, or after
     `tries` per cluster.
 
-    Of a set of more than 32,768 points with more than `sample` per cluster, only `sample` per
-    cluster, but at least 32,768, are used.
+    Of a set of more than 65,536 points with more than `sample` per cluster, only `sample` per
+    cluster, but at least 65,536, are used.
     """
 
     def __init__(self, rounds: int = 2, tries: float = 4.0, sample: int = 256) -> None:
@@ -212,6 +212,8 @@ def _searched(
 ) -> np.ndarray:
     """The labels of one node after its search, and after kicks for as long as these pay."""
     tries, size, in_vain = int(merge.tries * k), 1 + k // _KICKED, 0
+    order = np.argsort(labels, kind="stable")  # the loops go from cluster to cluster
+    x, w, labels = x[order], w[order], labels[order]
     squares = float((np.square(x, dtype=np.float64).sum(1) * w).sum())
 
     def search(labels: np.ndarray, tries: int) -> tuple[np.ndarray, ...]:
@@ -232,7 +234,8 @@ def _searched(
             best, most = known, explained
         if in_vain == _KICKS:
             break
-    return best[0][LABEL]
+    labels[order] = best[0][LABEL]
+    return labels
 
 
 def _explained(sums: np.ndarray) -> float:
