@@ -165,3 +165,46 @@ def test_a_long_function_would_be_noticed(tmp_path: Path) -> None:
     body = "    pass\n" * LONGEST
     (tmp_path / "a.py").write_text(f"def f():\n{body}\n@njit(cache=True)\ndef g():\n{body}")
     assert list(long_functions(tmp_path / "a.py")) == [f"f: {LONGEST + 1} lines"]
+
+
+# Compiling.
+
+FIRST_CALLS = [
+    SOURCE / "nets" / "sweep_kernels.py",
+    *(SOURCE / "problems" / "kmeans").glob("*.py"),
+    *(SOURCE / "problems" / "tsp" / "search" / f"{name}.py" for name in ("exchange", "local")),
+]
+
+
+def slow_to_compile(path: Path) -> Iterator[str]:
+    """Sorts and assignments to slices in compiled loops, which take seconds to compile."""
+    for function in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        if not any("njit" in ast.unparse(one) for one in function.decorator_list):
+            continue
+        for node in ast.walk(function):
+            name = (
+                node.func.attr
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                else ""
+            )
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            slices = [
+                t
+                for t in targets
+                if isinstance(t, ast.Subscript) and isinstance(t.slice, ast.Slice)
+            ]
+            if name in ("sort", "argsort", "unique", "searchsorted") or slices:
+                yield f"{function.name}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize("path", FIRST_CALLS, ids=lambda path: path.stem)
+def test_first_calls_compile_nothing_slow(path: Path) -> None:
+    assert not list(slow_to_compile(path))
+
+
+def test_what_is_slow_to_compile_would_be_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text("@njit\ndef f(a, n):\n    a[:n] = 0\n    return np.argsort(a)\n")
+    assert len(list(slow_to_compile(path))) == 2

@@ -15,6 +15,10 @@ R = TypeVar("R")
 _SCALE = "diconet.scale"
 """A layer above the problems, so it is imported by name, and only when needed."""
 
+_ROOM = 2**16 + 100
+"""Slots in the frame of a solver: Python then reserves twice as many, in one piece, for the calls
+below. In its usual small pieces, compiling may allocate and free one at every call, for seconds."""
+
 
 def or_beyond_memory(solve: Callable[P, R]) -> Callable[P, R]:
     """A solver that passes Dask collections and patterns of files to its namesake in `scale`."""
@@ -29,6 +33,8 @@ def or_beyond_memory(solve: Callable[P, R]) -> Callable[P, R]:
             return at_scale(*args, **options)
         return solve(*args, **options)
 
+    code: Any = anywhere
+    code.__code__ = code.__code__.replace(co_stacksize=_ROOM)
     return anywhere
 
 

@@ -7,16 +7,15 @@ import typing
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
+
 FAR = np.float32(3e38)
 """Larger than any distance: points are of size one."""
 
 TINY = 1e-30
 
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""For functions called only by compiled loops: without Python wrappers they compile faster."""
 
-
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **INNER)
+@njit(**INNER, fastmath=True)
 @typing.no_type_check
 def between(x, i, centres, c):
     """The squared distance of a point from a centre."""
@@ -27,7 +26,7 @@ def between(x, i, centres, c):
     return far
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def add(x, i, weight, sums, c):
     """Adds a point to the sums of a cluster, whose last column is the weight."""
@@ -37,7 +36,7 @@ def add(x, i, weight, sums, c):
         sums[c, j] += weight * x[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def update_mean(sums, c, means):
     """The mean of a cluster from its sums."""
@@ -46,7 +45,7 @@ def update_mean(sums, c, means):
         means[c, j] = sums[c, j] / (sums[c, d] + TINY)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def two_nearest(x, i, centres, mine):
     """The nearest centre to a point, its squared distance and that of the second nearest.
@@ -64,7 +63,7 @@ def two_nearest(x, i, centres, mine):
     return best, least, second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 @typing.no_type_check
 def find_near(means, which, count, near, gap):
     """The centres nearest to some of them, nearest first, and the squared distances."""
@@ -74,7 +73,7 @@ def find_near(means, which, count, near, gap):
         for q in range(m):
             near[a, q] = -1
             gap[a, q] = FAR
-        for c in range(len(means)):
+        for c in range(len(near)):
             far = between(means, a, means, c)
             if c != a and far < gap[a, m - 1]:
                 q = m - 1

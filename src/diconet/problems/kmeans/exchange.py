@@ -29,7 +29,7 @@ clusters, or points per cluster if fewer; the maximum."""
 _PAID = 2e-4
 """The share of the cost that a kick must save to pay."""
 
-_AT_LEAST = 32_768
+_AT_LEAST = 65_536
 """The minimum number of points used, however few the clusters: fewer confuse near equals."""
 
 _KICKED = 6
@@ -104,8 +104,8 @@ class ExchangeMerge(Part):
     so the most promising are tried first, and the search stops when none should pay, or after
     `tries` per cluster.
 
-    Of a set of more than 32,768 points with more than `sample` per cluster, only `sample` per
-    cluster, but at least 32,768, are used.
+    Of a set of more than 65,536 points with more than `sample` per cluster, only `sample` per
+    cluster, but at least 65,536, are used.
     """
 
     def __init__(self, rounds: int = 2, tries: float = 4.0, sample: int = 256) -> None:
@@ -212,6 +212,8 @@ def _searched(
 ) -> np.ndarray:
     """The labels of one node after its search, and after kicks for as long as these pay."""
     tries, size, in_vain = int(merge.tries * k), 1 + k // _KICKED, 0
+    order = np.argsort(labels, kind="stable")  # the loops go from cluster to cluster
+    x, w, labels = x[order], w[order], labels[order]
     squares = float((np.square(x, dtype=np.float64).sum(1) * w).sum())
 
     def search(labels: np.ndarray, tries: int) -> tuple[np.ndarray, ...]:
@@ -221,18 +223,19 @@ def _searched(
         return known
 
     best = search(labels, tries)
-    most = _explained(best[2])
+    most = _explained(best[2][:k])
     most_kicks = min(_KICKS + min(k, len(x) // k) // _MORE, _MOST_KICKS)
     for _ in range(most_kicks if kicks and tries > 0 and k > 2 else 0):
         known = search(kicked(best, size), tries // _KICKED_TRIES)
-        explained = _explained(known[2])
+        explained = _explained(known[2][:k])
         if explained - most <= _PAID * (squares - most):
             in_vain, size = in_vain + 1, max(1, size // 2)
         if explained > most:
             best, most = known, explained
         if in_vain == _KICKS:
             break
-    return best[0][LABEL]
+    labels[order] = best[0][LABEL]
+    return labels
 
 
 def _explained(sums: np.ndarray) -> float:
@@ -257,12 +260,13 @@ def kicked(known: tuple[np.ndarray, ...], number: int) -> np.ndarray:
 def arrays_of(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     """Work arrays for what the loops store about a node's points and clusters."""
     (n, d), m = x.shape, min(_NEAR[0] + x.shape[1] // 2, _NEAR[1], k - 1)
-    at = np.empty((3, n), np.int64)
+    tried = 2 * m + 3  # clusters near either of two, and these
+    at = np.empty((5, n), np.int64)
     at[LABEL] = labels
-    clusters = np.empty((k, d + 1)), np.empty((k, d), x.dtype)
+    clusters = np.empty((k + tried, d + 1)), np.empty((k + tried, d), x.dtype)
     near = np.empty((k, m), np.int64), np.empty((k, m), np.float32)
-    spare = np.zeros((3, max(k, 2 * m + 3)), np.int64)
-    return at, np.empty(k + 1, np.int64), *clusters, *near, np.zeros((5, k)), spare
+    spare, y = np.zeros((3, max(k, tried)), np.int64), np.empty((n + 1, d), np.float32)
+    return at, np.empty(k + 1, np.int64), *clusters, *near, np.zeros((5, k)), spare, y
 
 
 def as_array(points: Float[Tensor, "items features"]) -> np.ndarray:

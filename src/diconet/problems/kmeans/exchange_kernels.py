@@ -1,13 +1,14 @@
 """The compiled loops of the exchange merge: points by cluster, and measures of each cluster.
 
-For each point, `at` holds its cluster (`LABEL`), the cluster it would prefer (`WISH`) and its
-side of its cluster's best cut (`HALF`); its row `ORDER` lists the points by cluster, those of
-cluster c from `start[c]` to `start[c + 1]`. For each cluster, `sums` holds the sum of its points
-and, last, their weight; `means` its mean, `near` the nearest clusters and `gap` their distances;
-and `seen` its cost, the estimated gain of cutting it and the estimated loss of removing it.
+For each point, `at` holds its cluster (`LABEL`) and its side of its cluster's best cut (`HALF`);
+its row `ORDER` lists the points by cluster, those of cluster c from `start[c]` to `start[c + 1]`,
+and the next two rows those of an exchange on trial, with their clusters. For each of k clusters,
+`sums` holds the sum of its points and, last, their weight; `means` its mean, `near` the nearest
+clusters and `gap` their distances; and `seen` its cost, the estimated gain of cutting it and the
+estimated loss of removing it. Rows of `sums` and `means` from k on are for the clusters of a trial.
 
-Few arguments and a flat call hierarchy keep the first call short: numba compiles everything that
-a function calls along with it.
+Few arguments, a flat call hierarchy and no arrays made inside keep the first call short: numba
+compiles everything that a function calls along with it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import FAR, INNER, TINY, add, between, update_mean
+from diconet.core.compiled import INNER
+from diconet.problems.kmeans.distances import FAR, TINY, add, between, update_mean
 
-LABEL, HALF, ORDER = 0, 1, 2
+LABEL, HALF, ORDER, TRIED, SLOT = range(5)
 GAIN, LOSS, COST, SCORES = 0, 1, 2, 3
 
 ROUNDING = 1e-5
@@ -28,7 +30,7 @@ ROUNDING = 1e-5
 _POWER_STEPS, _HALVINGS = 3, 3
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def sort_points(at, start):
     """Sorts the points by cluster, keeping their order within it."""
@@ -47,11 +49,11 @@ def sort_points(at, start):
         at[ORDER, start[at[LABEL, i]]] = i
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
-def add_up(x, w, at, sums, means):
+def add_up(x, w, at, start, sums, means):
     """Computes the sums and mean of the points of each cluster."""
-    k = len(means)
+    k = len(start) - 1
     for c in range(k):
         for j in range(sums.shape[1]):
             sums[c, j] = 0.0
@@ -61,7 +63,7 @@ def add_up(x, w, at, sums, means):
         update_mean(sums, c, means)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def move(x, i, weight, sums, means, old, new):
     """Moves a point to another cluster (from none if `old` is -1) and updates the means."""
@@ -72,7 +74,7 @@ def move(x, i, weight, sums, means, old, new):
     update_mean(sums, new, means)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def explained(sums, c):
     """The part of its points' sum of squares that a cluster explains."""
@@ -82,7 +84,7 @@ def explained(sums, c):
     return total / (sums[c, d] + TINY)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def settle(x, w, at, start, sums, means, near):
     """Moves points, one after the other, to the cluster near theirs where they cost least.
@@ -90,7 +92,7 @@ def settle(x, w, at, start, sums, means, near):
     Means are updated at once, so no move raises the cost (Hartigan's rule). A cluster keeps its
     last point. Returns how many moved.
     """
-    (k, d), moved = means.shape, 0
+    k, d, moved = len(start) - 1, means.shape[1], 0
     for c in range(k):
         left = start[c + 1] - start[c]
         for p in range(start[c], start[c + 1]):
@@ -115,7 +117,7 @@ def settle(x, w, at, start, sums, means, near):
     return moved
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def look(x, w, at, start, means, near, seen, c):
     """Computes the cost of cluster c, and the loss of removing it.
@@ -137,16 +139,19 @@ def look(x, w, at, start, means, near, seen, c):
     seen[COST, c], seen[LOSS, c] = cost, loss
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", **INNER)
+@njit(**INNER, fastmath=True)
 @typing.no_type_check
-def cut_in_two(x, w, at, start, sums, seen, c):
+def cut_in_two(x, w, at, start, sums, seen, y, c):
     """Computes what cutting a cluster in two saves: along its leading axis, then between the means.
 
-    The axis is found by power iteration, from the coordinate of most variance.
+    The axis is found by power iteration, from the coordinate of most variance. `y` has room for the
+    centred points and the axis.
     """
     d, low, high = x.shape[1], start[c], start[c + 1]
-    y, way, line = np.empty((high - low, d), np.float32), np.zeros(d, np.float32), np.zeros(d)
+    way, line = y[high - low], sums[len(start) - 1]
     mass, widest = sums[c, d] + TINY, 0
+    for j in range(d):
+        way[j] = line[j] = 0.0
     for p in range(high - low):
         i = at[ORDER, low + p]
         for j in range(d):

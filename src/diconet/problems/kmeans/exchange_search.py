@@ -7,7 +7,8 @@ import typing
 import numpy as np
 from numba import njit
 
-from diconet.problems.kmeans.distances import INNER, TINY, add, between, find_near, update_mean
+from diconet.core.compiled import INNER, KERNEL
+from diconet.problems.kmeans.distances import TINY, add, between, find_near, update_mean
 from diconet.problems.kmeans.exchange_kernels import (
     COST,
     GAIN,
@@ -17,6 +18,8 @@ from diconet.problems.kmeans.exchange_kernels import (
     ORDER,
     ROUNDING,
     SCORES,
+    SLOT,
+    TRIED,
     add_up,
     cut_in_two,
     explained,
@@ -46,7 +49,7 @@ _ENOUGH = 1e-6
 """The share of its cost that a node must save for an exchange to be made."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy", **INNER)
+@njit(**INNER)
 @typing.no_type_check
 def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
     """How much more clusters explain if `a` is removed and `b` cut (-1 for neither).
@@ -56,7 +59,7 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
     empties a cluster is not made. `ids` receives the clusters touched; their number is the second
     result.
     """
-    d, m = means.shape[1], min(near.shape[1], _REGION)
+    k, d, m = len(start) - 1, means.shape[1], min(near.shape[1], _REGION)
     r = 0
     for q in range(-1, m):  # the two themselves first, then the clusters near either
         for one in range(2):
@@ -67,84 +70,82 @@ def try_exchange(x, w, at, start, sums, means, near, a, b, least, ids, mark):
                     mark[c] = 1
                     ids[r] = c
                     r += 1
-    new = -1 if b < 0 else r if a < 0 else 1
-    slots, dead = r + (new == r), 0 if b < 0 else -1
+    # on trial, the cluster ids[q] is in row k + q; the second half of b in row `new`
+    new = -1 if b < 0 else k + r if a < 0 else k + 1
+    end, dead = k + r + (new == k + r), k if b < 0 else -1
     count, before = 0, 0.0
     for q in range(r):
         c = ids[q]
         mark[c] = 0
-        count += start[c + 1] - start[c]
         before += explained(sums, c)
-    rows, slot = np.empty(count, np.int64), np.empty(count, np.int64)
-    count = 0
-    for q in range(r):
-        c = ids[q]
         for p in range(start[c], start[c + 1]):
             i = at[ORDER, p]
-            rows[count] = i
-            slot[count] = -1 if c == a else new if c == b and at[HALF, i] else q
+            at[TRIED, count] = i
+            at[SLOT, count] = -1 if c == a else new if c == b and at[HALF, i] else k + q
             count += 1
-    local, centres = np.zeros((slots, d + 1)), np.empty((slots, d), x.dtype)
+    for q in range(k, end):
+        for j in range(d + 1):
+            sums[q, j] = 0.0
     for p in range(count):
-        if slot[p] >= 0:
-            add(x, rows[p], w[rows[p]], local, slot[p])
-    for q in range(slots):
-        update_mean(local, q, centres)
+        if at[SLOT, p] >= 0:
+            add(x, at[TRIED, p], w[at[TRIED, p]], sums, at[SLOT, p])
+    for q in range(k, end):
+        update_mean(sums, q, means)
     for _ in range(_ROUNDS):
         moved = False
         for p in range(count):
-            i, mine = rows[p], slot[p]
+            i, mine = at[TRIED, p], at[SLOT, p]
             best, lowest = mine, np.inf
-            if mine >= 0 and local[mine, d] - w[i] <= ROUNDING * w[i]:
+            if mine >= 0 and sums[mine, d] - w[i] <= ROUNDING * w[i]:
                 continue  # alone, a point costs nothing
-            for q in range(slots):
+            for q in range(k, end):
                 if q != dead:
-                    after = local[q, d] + w[i] + TINY
+                    after = sums[q, d] + w[i] + TINY
                     if q == mine:
-                        after = (1 + ROUNDING) * (local[q, d] - w[i])
-                    cost = between(x, i, centres, q) * local[q, d] / after
+                        after = (1 + ROUNDING) * (sums[q, d] - w[i])
+                    cost = between(x, i, means, q) * sums[q, d] / after
                     if cost < lowest:
                         best, lowest = q, cost
             if best != mine:
                 moved = True
-                slot[p] = best
-                move(x, i, w[i], local, centres, mine, best)
+                at[SLOT, p] = best
+                move(x, i, w[i], sums, means, mine, best)
         if not moved:
             break
     after = 0.0
-    for q in range(slots):
+    for q in range(k, end):
         if q != dead:
-            was_empty = q < r and q != new and sums[ids[q], d] <= 0
-            if local[q, d] <= 0 and not was_empty:
+            was_empty = q < k + r and q != new and sums[ids[q - k], d] <= 0
+            if sums[q, d] <= 0 and not was_empty:
                 return -np.inf, r
-            after += explained(local, q)
+            after += explained(sums, q)
     if after - before > least:
         for p in range(count):
-            at[LABEL, rows[p]] = ids[slot[p]]
+            at[LABEL, at[TRIED, p]] = ids[at[SLOT, p] - k]
         for q in range(r):
             for j in range(d + 1):
-                sums[ids[q], j] = local[q, j]
+                sums[ids[q], j] = sums[k + q, j]
             update_mean(sums, ids[q], means)
     return after - before, r
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 @typing.no_type_check
-def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, tries):
+def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, y, rounds, tries):
     """Settles a node's points, then exchanges clusters for as long as that should pay.
 
     The gain of cutting a cluster and the loss of removing one are estimated from its points. The
     most promising exchange is tried. If it fails, removal alone is tried as well, so that both
     sides are known better. Returns how many exchanges were tried and how many made.
     """
-    n, k = x.shape[0], len(means)
+    n, k = len(w), len(start) - 1
     ids, mark, known, scores = spare[0], spare[1], spare[2], seen[SCORES:]
     nobody = np.int64(-1)
     tried, made, touched = 0, 0, k
     for c in range(k):
         ids[c] = c
     sort_points(at, start)
-    add_up(x, w, at, sums, means)
+    add_up(x, w, at, start, sums, means)
     find_near(means, ids, k, near, gap)
     for _ in range(rounds):
         if settle(x, w, at, start, sums, means, near) <= _FEW * n:
@@ -159,7 +160,7 @@ def exchange_node(x, w, at, start, sums, means, near, gap, seen, spare, rounds, 
         for p in range(touched):
             if made:
                 look(x, w, at, start, means, near, seen, ids[p])
-            cut_in_two(x, w, at, start, sums, seen, ids[p])
+            cut_in_two(x, w, at, start, sums, seen, y, ids[p])
         for p in range(touched):
             c = ids[p]
             known[c] = 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import KERNEL
 from diconet.problems.kmeans.distances import add, between, find_near, two_nearest
 from diconet.problems.kmeans.threads import in_parts
 
@@ -105,7 +106,7 @@ def _visit(
     return changed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 @typing.no_type_check
 def visit_block(x, w, low, high, centres, moved, apart, first, labels, upper, lower, sums):
     """Moves each point of a block to its nearest centre, unless its bounds exclude a change.

@@ -9,20 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diconet.problems.tsp.divide import WHOLE, Budget, _Step, _steps, searched
+from diconet.problems.tsp.search import exchange
 from diconet.problems.tsp.search.decode import greedy_tour
-from diconet.problems.tsp.search.exchange import (
-    improve,
-    keep,
-    measured,
-    new_room,
-    positions,
-    rewrite,
-    take_back,
-)
+from diconet.problems.tsp.search.exchange import positions
 from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
 from diconet.problems.tsp.search.parts import core_of, search_part
+from tests.compiled import from_python
+
+measured, new_room = from_python(exchange.measured), from_python(exchange.new_room)
+improve, rewrite = from_python(exchange.improve), from_python(exchange.rewrite)
+keep, take_back = from_python(exchange.keep), from_python(exchange.take_back)
 
 
 def shortest(metric: Metric) -> float:

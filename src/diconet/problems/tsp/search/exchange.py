@@ -14,6 +14,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
 from diconet.problems.tsp.search.metric import distance
 
 MOST = 10
@@ -30,14 +31,14 @@ _CUTS, _NODES, _ORDER, _MATES, _AT, _LEFT = (
 _FIRST = 5  # neighbours whose distance is stored
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def new_room():
     """Work arrays for one exchange: its ends, its partial gains, and its segments in new order."""
     return np.empty(2 * MOST, dtype=np.int32), np.empty(MOST), np.empty(90, dtype=np.int32)
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def positions(tour):
     """The position of each city on the tour."""
@@ -47,7 +48,7 @@ def positions(tour):
     return pos
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def beside(tour, pos, city):
     """The next city on the tour, and the previous one."""
@@ -56,14 +57,14 @@ def beside(tour, pos, city):
     return after, tour[here - 1]  # -1 is the last position
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def held(link, a, b):
     """Whether the edge between two neighbours on the tour is fixed."""
     return link[a, 0] == b or link[a, 1] == b
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def measured(xy, code, near):
     """Each city's coordinates, and the distances of its nearest and of its first neighbours."""
@@ -72,12 +73,13 @@ def measured(xy, code, near):
     for i in range(n):
         far[i, 0], far[i, 1], far[i, 2] = xy[i, 0], xy[i, 1], np.inf
         for k in range(min(slots, _FIRST)):
-            far[i, 3 + k] = distance(xy, code, i, near[i, k]) if near[i, k] >= 0 else np.inf
+            there = near[i, k]  # two numbers of one type, as elsewhere: one function to compile
+            far[i, 3 + k] = distance(xy, code, np.int32(i), there) if there >= 0 else np.inf
             far[i, 2] = min(far[i, 2], far[i, 3 + k])
     return far
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room):
     """The first exchange found that removes an edge of t0 and gains more than `tiny`.
@@ -86,18 +88,18 @@ def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room)
     first. Returns the gain and the number of edges (0 if there is none); `t` holds the ends,
     `room` what `rewrite` needs.
     """
-    slots, depth = near.shape[1], len(breadth)
+    slots, depth, nobody = near.shape[1], len(breadth), np.int32(-1)
     for first in range(2):
         t1 = beside(tour, pos, t0)[first]
         if held(link, t0, t1):
             continue
         t[0], t[1] = t0, t1
-        level, last, base = 0, t1, distance(far, code, t0, t1)
+        level, last, base = np.int64(0), t1, distance(far, code, t0, t1)
         # both count each candidate twice, for its next city and for the previous one
         at, left = 0, 2 * breadth[0]
         while True:
             k = at >> 1
-            c = near[last, k] if left > 0 and k < slots else -1
+            c = near[last, k] if left > 0 and k < slots else nobody
             if c < 0:
                 level -= 1
                 if level < 0:
@@ -136,7 +138,7 @@ def improve(code, near, far, link, tour, pos, t0, tiny, breadth, t, gains, room)
     return 0.0, 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _taken_out(t, level, c, d):
     """Whether the exchange already removes the edge c-d."""
@@ -147,7 +149,7 @@ def _taken_out(t, level, c, d):
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _is_tour(pos, t, k, room):
     """Whether an exchange of k edges leaves one tour; `room` receives its segments in new order.
@@ -185,7 +187,7 @@ def _is_tour(pos, t, k, room):
             return node == 0 and count == k
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def rewrite(tour, pos, k, room, spare, windows, many, most):
     """Makes the exchange that `room` describes, and records the window it changes.
@@ -226,7 +228,7 @@ def rewrite(tour, pos, k, room, spare, windows, many, most):
     return put(tour, pos, start if start < n else 0, n - size, spare, windows, many)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def put(tour, pos, start, total, cities, windows, many):
     """Writes cities into a window of the tour, and records it."""
@@ -241,7 +243,7 @@ def put(tour, pos, start, total, cities, windows, many):
     return many + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def take_back(tour, pos, kept, windows, many):
     """Restores the tour from the copy `kept`, from which it differs within windows only."""
@@ -258,7 +260,7 @@ def take_back(tour, pos, kept, windows, many):
                 p = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def keep(tour, kept, windows, many):
     """Updates the copy `kept` within windows."""

@@ -14,6 +14,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
 from diconet.problems.tsp.search.exchange import (
     beside,
     held,
@@ -37,7 +38,7 @@ _DEEP = np.array([99, 5, 3, 2, 1])
 _QUICK = np.array([5, 2, 1, 1, 1])  # the same for repairing a kick
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def search(xy, code, near, link, tour, core, descend, kicks, walk, tiny, seed, warm, cool):
     """Shortens a tour in place and returns by how much; edges in `link` are fixed.
@@ -57,11 +58,15 @@ def search(xy, code, near, link, tour, core, descend, kicks, walk, tiny, seed, w
     waiting = np.zeros(n, dtype=np.bool_)
     queue = np.empty(n, dtype=np.int32)
     t, gains, room = new_room()
+    at = np.empty(4, dtype=np.int32)
     total = 0.0
     if descend:
-        total += _descend(
-            code, near, far, link, tour, pos, tiny, _DEEP, t, gains, room, spare,
-            windows, waiting, queue,
+        for i in range(n):
+            queue[i] = tour[i]
+            waiting[i] = True
+        total, _ = _repair(
+            code, near, far, link, tour, pos, tiny, _DEEP, t, gains, room, spare, windows,
+            waiting, queue, n, total, np.int64(0), False,
         )  # fmt: skip
     kept = tour.copy()
     state = np.array([seed], dtype=np.uint64)
@@ -69,62 +74,66 @@ def search(xy, code, near, link, tour, core, descend, kicks, walk, tiny, seed, w
         heat = warm + (cool - warm) * number / kicks
         total += _kick(
             code, near, far, link, tour, pos, tiny, _QUICK, t, gains, room, spare, kept,
-            windows, waiting, queue, core, walk, state, heat,
+            windows, waiting, queue, core, walk, state, heat, at,
         )  # fmt: skip
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
-def _descend(
+def _repair(
     code, near, far, link, tour, pos, tiny, breadth, t, gains, room, spare, windows,
-    waiting, queue,
+    waiting, queue, count, gain, many, undo,
 ):  # fmt: skip
-    """Makes exchanges from every city, again where something changed, until none helps."""
-    n = len(tour)
-    total = 0.0
-    head, count = 0, n
-    for i in range(n):
-        queue[i] = tour[i]
-        waiting[i] = True
+    """Makes exchanges from the first cities of the queue, and where one changed something.
+
+    To be able to `undo` them, it records their windows after the first `many`, and makes no more
+    than it can record; it then takes the last city of the queue first. Returns the `gain` so far
+    with what exchanges added to it, and how many windows are recorded.
+    """
+    n, head = len(tour), 0
     while count > 0:
-        city = queue[head]
-        head = head + 1 if head + 1 < n else 0
         count -= 1
+        city = queue[count if undo else head]
+        if not undo:
+            head = head + 1 if head + 1 < n else 0
         waiting[city] = False
         won, k = improve(code, near, far, link, tour, pos, city, tiny, breadth, t, gains, room)
         if k == 0:
             continue
-        if rewrite(tour, pos, k, room, spare, windows, np.int64(0), _MOVED) == 0:
-            continue  # too far apart on a long tour
-        total += won
+        recorded = rewrite(tour, pos, k, room, spare, windows, many, _MOVED)
+        if recorded == many:
+            continue  # too far apart on a long tour, or no space left
+        if undo:
+            many = recorded
+        gain += won
         for i in range(2 * k):
             if not waiting[t[i]]:
                 waiting[t[i]] = True
-                at = head + count
-                queue[at if at < n else at - n] = t[i]
+                last = head + count
+                queue[last if last < n else last - n] = t[i]
                 count += 1
-    return total
+    return gain, many
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _kick(
     code, near, far, link, tour, pos, tiny, breadth, t, gains, room, spare, kept, windows,
-    waiting, queue, core, walk, state, heat,
+    waiting, queue, core, walk, state, heat, at,
 ):  # fmt: skip
     """Makes one kick and repairs it; returns the gain, 0 if it was undone."""
     n = len(tour)
-    p, q, r, s = _places(near, tour, pos, core, walk, state)
+    _places(near, tour, pos, core, walk, state, at)
+    p, q, r, s = at[0], at[1], at[2], at[3]
     if p == q or q == r or r == s or s - p > _MOVED:
         return 0.0
-    for here in (p, q, r, s):
-        if held(link, tour[here % n], tour[(here + 1) % n]):
+    for i in range(len(at)):
+        if held(link, tour[at[i] % n], tour[(at[i] + 1) % n]):
             return 0.0
-    gain = 0.0
-    count = 0
-    for here in (p, q, r, s):
-        a, b = tour[here % n], tour[(here + 1) % n]
+    gain, count = 0.0, 0
+    for i in range(len(at)):
+        a, b = tour[at[i] % n], tour[(at[i] + 1) % n]
         gain += distance(far, code, a, b)
         for city in (a, b):
             if not waiting[city]:
@@ -133,30 +142,18 @@ def _kick(
                 count += 1
     bar = heat * gain / 4 * np.log(1.0 - draw(state)) if heat > 0 else 0.0
     size = np.int64(0)  # a plain 0 has another type, and would be compiled separately
-    for start, stop in ((r, s), (q, r), (p, q)):  # X Y Z becomes Z Y X
-        for here in range(start + 1, stop + 1):
+    for i in range(len(at) - 1, 0, -1):  # X Y Z becomes Z Y X
+        for here in range(at[i - 1] + 1, at[i] + 1):
             spare[size] = tour[here if here < n else here - n]
             size += 1
     many = put(tour, pos, (p + 1) % n, size, spare, windows, np.int64(0))
-    for here in (p, p + s - r, p + s - q, s):
-        gain -= distance(far, code, tour[here % n], tour[(here + 1) % n])
-    while count > 0:
-        count -= 1
-        city = queue[count]
-        waiting[city] = False
-        won, k = improve(code, near, far, link, tour, pos, city, tiny, breadth, t, gains, room)
-        if k == 0:
-            continue
-        before = many
-        many = rewrite(tour, pos, k, room, spare, windows, many, _MOVED)
-        if many == before:  # no space left to undo it
-            continue
-        gain += won
-        for i in range(2 * k):
-            if not waiting[t[i]]:
-                waiting[t[i]] = True
-                queue[count] = t[i]
-                count += 1
+    at[1], at[2] = p + s - r, p + s - q
+    for i in range(len(at)):
+        gain -= distance(far, code, tour[at[i] % n], tour[(at[i] + 1) % n])
+    gain, many = _repair(
+        code, near, far, link, tour, pos, tiny, breadth, t, gains, room, spare, windows,
+        waiting, queue, count, gain, many, True,
+    )  # fmt: skip
     if gain < bar:
         take_back(tour, pos, kept, windows, many)
         return 0.0
@@ -164,37 +161,38 @@ def _kick(
     return gain
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
-def _places(near, tour, pos, core, walk, state):
-    """Four positions in order along the tour, of cities reached by a walk among near ones.
+def _places(near, tour, pos, core, walk, state, at):
+    """Sets `at` to positions in order along the tour, of cities reached by a walk among near ones.
 
-    What lies between the first and the last is rewritten, so the widest gap is left out.
+    What lies between the first and the last is rewritten, so the widest gap is left out; from there
+    on, positions count on beyond the end of the tour.
     """
-    n = len(tour)
-    at = np.empty(4, dtype=np.int64)
+    n, last = len(tour), len(at) - 1
     city = _doubtful(near, tour, pos, core, state)
-    for k in range(4):
-        at[k] = pos[city]
-        for j in range(k, 0, -1):  # insertion: compiling a sort takes a second
-            if at[j] < at[j - 1]:
-                at[j], at[j - 1] = at[j - 1], at[j]
+    for k in range(len(at)):
+        here, j = pos[city], k
+        while j > 0 and at[j - 1] > here:  # insertion: compiling a sort takes a second
+            at[j] = at[j - 1]
+            j -= 1
+        at[j] = here
         for _ in range(1 + int(draw(state) * walk)):
             onward = near[city, int(draw(state) * near.shape[1])]
             if onward >= 0:
                 city = onward
-    first, widest = 0, at[0] + n - at[3]
-    for k in range(1, 4):
+    first, widest = 0, at[0] + n - at[last]
+    for k in range(1, len(at)):
         if at[k] - at[k - 1] > widest:
             first, widest = k, at[k] - at[k - 1]
-    p = at[first]
-    q = at[(first + 1) % 4]
-    r = at[(first + 2) % 4]
-    s = at[(first + 3) % 4]
-    return p, q if q >= p else q + n, r if r >= p else r + n, s if s >= p else s + n
+    for _ in range(first):
+        here = at[0] + n
+        for k in range(last):
+            at[k] = at[k + 1]
+        at[last] = here
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _doubtful(near, tour, pos, core, state):
     """A random city of the core, preferably one in doubt.
@@ -211,7 +209,7 @@ def _doubtful(near, tour, pos, core, state):
     return city
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def draw(state):
     """A number in [0, 1) (xorshift; Marsaglia, 2003)."""

@@ -9,6 +9,8 @@ from typing import Literal, get_args, no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
+
 Kind = Literal["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO", "haversine"]
 _CODES = {kind: code for code, kind in enumerate(get_args(Kind))}
 _EARTH = 6371.0088
@@ -68,7 +70,7 @@ def _radians(cities: np.ndarray) -> np.ndarray:
     return 3.141592 * (degrees + 5.0 * (cities - degrees) / 3.0) / 180.0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def distance(xy, code, i, j):
     """The distance between two cities."""
@@ -79,7 +81,7 @@ def distance(xy, code, i, j):
     return _by_rule(dx, dy, xy[i, 0], xy[j, 0], code)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _by_rule(dx, dy, here, there, code):
     """All other distances; `here` and `there` are latitudes if the rule needs them.
@@ -106,7 +108,7 @@ def _by_rule(dx, dy, here, there, code):
     return np.floor(6378.388 * math.acos(cosine) + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def tour_length(xy, code, tour):
     """The length of a round trip."""
