@@ -2,6 +2,7 @@
 
     python benchmarks/tsp.py                          the solvers, n = 100 .. 10,000
     python benchmarks/tsp.py --equal                  ours and fast-tsp, the same processor time
+    python benchmarks/tsp.py --divided                divided and flat search, one thread and two
     python benchmarks/tsp.py --growth                 time and memory from 10^3 to 10^6 cities
     python benchmarks/tsp.py --large                  10^5 cities in 30 s, 10^6 in 300 s
     python benchmarks/tsp.py --tsplib FOLDER          the gap on every .tsp file in a folder
@@ -23,14 +24,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import tsp_references as others
 from rich.console import Console
 from rich.table import Table
 
 from diconet.core.model import DiCoNet
+from diconet.core.sets import SetBatch
+from diconet.nets.axes import AcrossSplit
 from diconet.problems.networks import find
+from diconet.problems.tsp.ablate import length_within
+from diconet.problems.tsp.edges import EdgeMerge, scored_once
 from diconet.problems.tsp.references import fast_tsp_tour, nearest_neighbour_tour
 from diconet.problems.tsp.search.metric import Metric
+from diconet.problems.tsp.search.near_lists import candidate_lists
 from diconet.problems.tsp.solve import Tour, tsp
 from diconet.problems.tsp.table import control
 from diconet.problems.tsp.tsplib import read_tsp
@@ -55,6 +62,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, help="per size; by default fewer for large n")
     parser.add_argument("--model", default="tsp")
     parser.add_argument("--equal", action="store_true")
+    parser.add_argument("--divided", action="store_true")
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--tsplib", type=Path)
@@ -72,6 +80,8 @@ def main() -> None:
     elif args.equal:
         sizes = args.sizes or [1_000, 2_000, 5_000, 10_000]
         records = list(equal_time(models["ours"], sizes, args.instances or 10))
+    elif args.divided:
+        records = list(divided(models["ours"], args.sizes or [10_000], args.instances or 4))
     elif args.tsplib:
         records = list(tsplib(models, args.tsplib))
     elif args.pointer_nets:
@@ -180,6 +190,29 @@ def equal_time(model: DiCoNet, sizes: list[int], instances: int) -> Iterator[Rec
                 "ours longer by %": float(np.mean(longer)),
                 "error": float(np.std(longer, ddof=1) / instances**0.5),
             }
+
+
+def divided(model: DiCoNet, sizes: list[int], instances: int) -> Iterator[Record]:
+    """Search through a tree and without, 500 microseconds per city; with two threads, wall time."""
+    assert isinstance(model.merge, EdgeMerge)
+    warm_up({"ours": model})
+    for size in sizes:
+        shorter: dict[int, list[float]] = {1: [], 2: []}
+        for number in range(instances):
+            cities = np.random.default_rng([size, number, 1]).random((size, 2))
+            with torch.inference_mode():
+                signal = scored_once(model.merge, SetBatch.of([torch.from_numpy(cities).float()]))
+                how = (*signal.candidates()[0], candidate_lists(cities, signal.likely(5)[0]))
+            for threads, found in shorter.items():
+                tree, flat = (
+                    length_within(5e-4 * size, Metric.of(cities), *how, split, 0, threads)
+                    for split in (AcrossSplit(), None)
+                )
+                found.append(100 * (1 - tree / flat))
+        for threads, found in shorter.items():
+            error = float(np.std(found, ddof=1) / instances**0.5)
+            figures = {"divided shorter by %": float(np.mean(found)), "error": error}
+            yield {"n": size, "threads": threads, "seconds": 5e-4 * size, **figures}
 
 
 def as_long(cities: np.ndarray, work: float) -> np.ndarray:

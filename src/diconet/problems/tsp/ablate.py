@@ -136,30 +136,32 @@ def _of_one(
         ("learned", "learned"): (learned, network, sure),
     }
     return {
-        way: _length(metric, *signal, seconds - used, split, seed)
+        way: length_within(seconds - used, metric, *signal, split, seed)
         for way, (signal, used, split) in ways.items()
     }
 
 
-def _length(
+def length_within(
+    seconds: float,
     metric: Metric,
     edges: np.ndarray,
     scores: np.ndarray,
     near: np.ndarray,
-    seconds: float,
     split: Part | None,
     seed: int,
+    threads: int = 1,
 ) -> float:
-    """The length of the tour that is found within the given processor time.
+    """The length of the tour that is found within processor time, or wall time if threads share it.
 
     As in `tsp`, many tours are crossed if there is time for that, and the rest is for kicks.
+    Without a split, nothing is divided.
     """
-    clock = time.process_time
+    clock = time.process_time if threads == 1 else time.monotonic
     budget = Budget(0.0, clock() + max(seconds, 0.0), clock)
     half = max(len(metric) // 2, 8)  # so that small maps are divided, too
     tour = greedy_tour(metric, edges, scores)
-    options: dict[str, Any] = {"seed": seed, "threads": 1, "split": split}
-    if is_crossed(len(metric), budget, threads=1):
+    options: dict[str, Any] = {"seed": seed, "threads": threads, "split": split}
+    if is_crossed(len(metric), budget, threads):
         leaf = _EVERYTHING if split is None else min(CELL, half)
         start = noisy_starts(metric.xy, edges, scores)
         tour = crossed(metric, near, tour, start, budget, leaf=leaf, **options)
