@@ -75,6 +75,15 @@ def test_figures_tell_what_the_network_reaches_without_the_search_after_it(
     assert problem.figures(how["model"], None, num_sets=5) == text
 
 
+def test_figures_are_on_points_with_as_many_coordinates_as_the_network_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = find_problem("kmeans")
+    monkeypatch.setattr(type(problem), "sizes", (40,))
+    text = problem.figures("kmeans_graph_gaussian10", None, num_sets=2)
+    assert text.startswith("n=40 cost / Lloyd ")
+
+
 def test_a_network_that_solve_does_not_take_has_no_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

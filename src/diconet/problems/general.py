@@ -15,6 +15,7 @@ from diconet.core.host import to_host
 from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator, seeds_from
 from diconet.core.sets import SetBatch
+from diconet.core.task import Task
 from diconet.learn.config import TrainConfig
 from diconet.learn.diagnose import diagnose, other_divisions
 from diconet.learn.loop import train
@@ -108,9 +109,9 @@ def _oracle_rewards(problem: Problem, sets: SetBatch) -> torch.Tensor:
 # Quality.
 
 
-def fresh_instances(problem: Problem, size: int, num_sets: int, seed: int) -> Instances:
+def fresh_instances(task: Task, size: int, num_sets: int, seed: int) -> Instances:
     """Fresh test sets as arrays, which no training seed leads to."""
-    sets = problem.task.sample(num_sets, size, rng=phase_generator("test", seed, size))
+    sets = task.sample(num_sets, size, rng=phase_generator("test", seed, size))
     return instances_of(sets, [f"{size}[{number}]" for number in range(num_sets)])
 
 
@@ -140,14 +141,14 @@ def _by_other_divisions(problem: Problem, sets: SetBatch, model: Model) -> dict[
 def reward_in_words(problem: Problem, model: Model, settings: Any, num_sets: int) -> str:
     """A network's mean reward on the largest sets that it was trained on, as text."""
     size = settings.train.max_size
-    instances = fresh_instances(problem, size, num_sets, seed=0)
+    instances = fresh_instances(problem.task, size, num_sets, seed=0)
     return f"n={size} reward {_mean_reward(problem.solve(instances, model=model)):.5g}"
 
 
 def demo_of(problem: Problem, rng: np.random.Generator, scale: float) -> Show:
     """One fresh instance, compared with random division and the oracle's answer."""
     size = max(int(problem.sizes[-1] * scale), 4)
-    instances = fresh_instances(problem, size, 1, int(rng.integers(2**31)))
+    instances = fresh_instances(problem.task, size, 1, int(rng.integers(2**31)))
     sets = sets_of(problem, instances)
 
     def by_coins() -> float:
@@ -176,7 +177,7 @@ def is_planar(problem: Problem) -> bool:
 
 def points_for_page(problem: Problem, n: int, seed: int) -> list[list[float]]:
     """Fresh points, shifted and scaled into the unit square."""
-    points = fresh_instances(problem, n, 1, seed).data[0]
+    points = fresh_instances(problem.task, n, 1, seed).data[0]
     low, span = points.min(0), max(float(np.ptp(points, axis=0).max()), 1e-9)
     return (0.05 + 0.9 * (points - low) / span).round(4).tolist()
 

@@ -241,7 +241,7 @@ class Problem:
 
     def fresh(self, size: int, num_sets: int, seed: int, **options: Any) -> Instances:
         """Fresh instances of a size, none of which any training seed draws."""
-        return self._general.fresh_instances(self, size, num_sets, seed)
+        return self._general.fresh_instances(self.task, size, num_sets, seed)
 
     def grade(self, instances: Instances, solutions: Sequence[Solution]) -> dict[str, float]:
         """The quality of solutions by metric, as means over all instances.

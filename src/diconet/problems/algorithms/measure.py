@@ -46,7 +46,7 @@ def divided_by(network: DiCoNet, split: torch.nn.Module) -> DiCoNet:
 def show(problem: Problem, rng: np.random.Generator, scale: float) -> Show:
     """One instance for the demo, compared with random division and the oracle's answer."""
     size = max(int(400 * scale), 8)
-    instances = fresh_instances(problem, size, 1, int(rng.integers(2**31)))
+    instances = fresh_instances(problem.task, size, 1, int(rng.integers(2**31)))
     task: Any = problem.task
 
     def value(answer: Any) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diconet.io.parse import count, existing
-from diconet.problems.problem import Instances, Option, Page, PageField, Problem
+from diconet.problems.problem import Instances, Option, Page, PageField, Problem, Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,8 +69,21 @@ class KMeansProblem(Problem):
 
         return isinstance(network.split, SweepSplit | GraphSplit)
 
+    def evaluate(self, *, model: Model = None, **options: Any) -> list[Record]:
+        """The quality of the answers, on points with as many coordinates as the network takes."""
+        from diconet.nets.graph_split import GraphSplit
+        from diconet.problems.networks import as_network
+
+        split = as_network(self, model).split
+        if isinstance(split, GraphSplit):
+            options["features"] = split.config["num_features"]
+        return super().evaluate(model=model, **options)
+
     def fresh(self, size: int, num_sets: int, seed: int, **options: Any) -> Instances:
-        found = super().fresh(size, num_sets, seed)
+        from diconet.problems.kmeans.task import Gaussian, KMeansTask
+
+        task = KMeansTask(Gaussian(options.get("features", 2)))
+        found = self._general.fresh_instances(task, size, num_sets, seed)
         return Instances(
             found.names, found.data, {"k": [max(2, round(size / _POINTS_EACH))] * num_sets}
         )
