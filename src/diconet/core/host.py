@@ -31,11 +31,15 @@ def as_device(device: str | torch.device) -> torch.device:
     return place
 
 
+_FEW_ITEMS = 2_000
+"""Up to this many items a second thread gains nothing, and burns processor time while it waits."""
+
+
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Limits torch to one thread: with small tensors, several threads wait for each other."""
+def one_thread(items: int = 0) -> Iterator[None]:
+    """Limits torch to one thread if tensors are small: several would wait for each other."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(1 if items <= _FEW_ITEMS else before)
     try:
         yield
     finally:

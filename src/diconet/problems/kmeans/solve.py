@@ -10,7 +10,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 import torch
 
-from diconet.core.host import from_host, to_host
+from diconet.core.host import from_host, one_thread, to_host
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch, at_own_scale
 from diconet.core.tree import Cut, Growth, PartitionTree, Split, fold, grow
@@ -101,7 +101,7 @@ def kmeans(
     )
     seeds = tree_seeds(seed, len(sets), device)
     tell("dividing")
-    with torch.inference_mode():
+    with torch.inference_mode(), one_thread(sets.num_items):
         tree = clusters_tree(network, sets, seeds)
         tell("merging, then Lloyd's rounds")
         settled = _settled(sets, tree, frames, merge_of(network) if exchange else None, lloyd)

@@ -12,6 +12,7 @@ from typing import Any, Unpack, get_args, overload
 import numpy as np
 import torch
 
+from diconet.core.host import one_thread
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, grow
@@ -332,7 +333,7 @@ def _signals(
         return [_signal_of_large(points, network.merge) for points in flat]
     sets = SetBatch.of(flat)
     seeds = tree_seeds(seed, len(sets), device)
-    with torch.inference_mode():
+    with torch.inference_mode(), one_thread(sets.num_items):
         outcome = network(sets, seeds)
         answer = outcome.answer
         likely: list[Any] = [None] * len(maps)
