@@ -17,5 +17,11 @@ def _one_thread() -> None:
 
 
 @pytest.fixture
+def two_threads(_one_thread: None) -> None:
+    """For tests of what threads share; the next test has one again."""
+    torch.set_num_threads(2)
+
+
+@pytest.fixture
 def rng() -> torch.Generator:
     return torch.Generator().manual_seed(1)

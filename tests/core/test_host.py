@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
-from diconet.core.host import one_thread
+from diconet.core.host import available_threads, one_thread
 
-
-@pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 @pytest.mark.parametrize(("items", "threads"), [(0, 1), (20, 1), (100_000, 2)])
@@ -29,3 +21,10 @@ def test_the_number_of_threads_comes_back_after_an_error() -> None:
     with pytest.raises(KeyError), one_thread():
         raise KeyError
     assert torch.get_num_threads() == 2
+
+
+def test_other_work_keeps_the_threads_that_torch_had() -> None:
+    with one_thread(), one_thread():
+        assert (torch.get_num_threads(), available_threads()) == (1, 2)
+    torch.set_num_threads(1)
+    assert available_threads() == 1

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
-from diconet.core.noise import gumbel, mix, seeds_from, step_generator, uniform
+from diconet.core.noise import gumbel, mix, phase_generator, seeds_from, step_generator, uniform
 
 
 def test_uniform_is_uniform_and_open() -> None:
@@ -32,3 +33,23 @@ def test_a_step_is_a_function_of_seed_and_number() -> None:
     assert torch.equal(draw(1, 2), draw(1, 2))
     assert not torch.equal(draw(1, 2), draw(1, 3))
     assert not torch.equal(draw(1, 2), draw(2, 2))
+
+
+@pytest.mark.parametrize("phase", ["test", "train", "watch", "validate", "choose", "ablate"])
+def test_no_phase_shares_a_stream_with_a_training_step(phase: str) -> None:
+    """A shared stream may be read from another place, and then no two instances are equal."""
+    seeds, numbers = range(20), range(51)
+    steps = {step_generator(seed, step).initial_seed() for seed in seeds for step in numbers}
+    drawn = {phase_generator(phase, seed).initial_seed() for seed in seeds}
+    drawn |= {phase_generator(phase, seed, n).initial_seed() for seed in seeds for n in numbers}
+    assert len(steps) == 20 * 51
+    assert len(drawn) == 20 * 52
+    assert not steps & drawn
+
+
+def test_two_phases_share_no_stream() -> None:
+    test, choose = (
+        {phase_generator(phase, seed, 50).initial_seed() for seed in range(20)}
+        for phase in ("test", "choose")
+    )
+    assert not test & choose

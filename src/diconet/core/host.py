@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
@@ -34,16 +35,25 @@ def as_device(device: str | torch.device) -> torch.device:
 _FEW_ITEMS = 2_000
 """Up to this many items a second thread gains nothing, and burns processor time while it waits."""
 
+_before: ContextVar[int | None] = ContextVar("_before", default=None)
+
 
 @contextmanager
 def one_thread(items: int = 0) -> Iterator[None]:
     """Limits torch to one thread if tensors are small: several would wait for each other."""
     before = torch.get_num_threads()
+    outside = _before.set(available_threads())
     torch.set_num_threads(1 if items <= _FEW_ITEMS else before)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+        _before.reset(outside)
+
+
+def available_threads() -> int:
+    """As many threads as torch may use, or could before `one_thread`: for work without torch."""
+    return _before.get() or torch.get_num_threads()
 
 
 def to_host(values: Tensor) -> np.ndarray:

@@ -10,11 +10,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from diconet.core.host import move
-from diconet.core.segments import index_of
+from diconet.core.segments import index_of, offsets_of
+from diconet.core.threads import over_rows
 from diconet.nets.gru import Tape, arrays
 from diconet.nets.pointer_kernels import point, point_backward
 
 T = TypeVar("T", "Items", "Forced")
+
+_PER_SCORE = 50
+"""About how many multiplications a unit's share of a score takes the time of."""
 
 LOST = -1
 """Marks an item that is no longer among those to point at."""
@@ -137,7 +141,9 @@ class _Trace:
         item = arrays(self.items.key_row, self.items.sizes)
         seen = arrays(self.free, self.prob[here], self.log_end[here], best)
         asked = arrays(node, self.queries[here])
-        point(keys, *item, *asked, score, end_key, seen[0], step > 0, *seen[1:])
+        given = keys, *item, *asked, score, end_key, seen[0], step > 0, *seen[1:]
+        work = _PER_SCORE * self.items.key_row.shape[1] * states.numel()
+        over_rows(lambda low, high: point(low, high, *given), len(node), work=work)
         return here, best
 
     def take(
@@ -250,11 +256,25 @@ def _backward(
         d_last[last] = d_log_end[trace.node[last]]
     d_queries = torch.empty_like(trace.queries)
     keys, score, end_key = known
-    d_keys, d_score, d_end = arrays(*summed)
+    d_keys, d_score, d_end = summed
     by_node = live[torch.argsort(trace.node[live], stable=True)]
-    item = arrays(trace.items.key_row, trace.items.sizes, by_node, trace.node, trace.queries)
+    starts = offsets_of(torch.bincount(trace.node[live], minlength=len(trace.items.sizes)))
+    items = arrays(trace.items.key_row, trace.items.sizes)
+    asked = arrays(trace.node, trace.queries)
     seen = arrays(trace.prob, trace.log_end, d_prob, d_last)
-    point_backward(keys, *item, score, end_key, *seen, d_keys, d_queries.numpy(), d_score, d_end)
+
+    def back(low: int, high: int) -> tuple[Tensor, Tensor]:
+        """The gradients of some nodes: those of what all nodes share are returned apart."""
+        shared = torch.zeros_like(d_score), torch.zeros_like(d_end)
+        order = by_node[starts[low] : starts[high]].numpy()
+        out = arrays(d_keys, d_queries, *shared)
+        point_backward(keys, *items, order, *asked, score, end_key, *seen, *out)
+        return shared
+
+    work = _PER_SCORE * trace.prob.shape[1] * d_queries.numel()
+    for d_score_of, d_end_of in over_rows(back, len(starts) - 1, work=work):
+        d_score += d_score_of
+        d_end += d_end_of
     return d_queries if len(live) == len(d_queries) else d_queries[live]
 
 

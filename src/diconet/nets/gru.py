@@ -16,7 +16,11 @@ from torch import Tensor, nn
 
 from diconet.core.host import move
 from diconet.core.segments import inverse, offsets_of, owner_of
+from diconet.core.threads import over_rows
 from diconet.nets.pointer_kernels import gru_step, gru_step_back
+
+_PER_GATE = 50
+"""About how many multiplications an activation takes the time of."""
 
 
 class Tape:
@@ -64,11 +68,12 @@ class Tape:
         low = begin - self.first if self.learns else 0
         kept = slice(low, low + now)
         self.inputs[kept] = inputs
-        gru_step(
+        known = (
             *arrays(self.inputs[kept], self._in, *_by_gate(self.b_in, self.bias, recalled)),
             *arrays(self.previous, self.states, self.gates[kept], self.product[kept]),
-            begin,
         )
+        work = _PER_GATE * recalled.numel()
+        over_rows(lambda low, high: gru_step(low, high, *known, begin), now, work=work)
         return torch.arange(begin, end, device="cpu")
 
     def back(
@@ -86,8 +91,7 @@ class Tape:
         for t in reversed(range(len(steps))):
             begin = end - len(steps[t])
             here = d_recalled[begin:end], d_new[begin:end]
-            known = self.previous, self.states, self.gates, self.product
-            gru_step_back(*arrays(steps[t], *known, grad, *_by_gate(here[0]), here[1]), self.first)
+            self._step_back(steps[t], grad, *here)
             if t > 0 or self.starts:
                 grad.index_add_(0, self.previous[steps[t]], here[0] @ self.weight)
             end = begin
@@ -99,6 +103,13 @@ class Tape:
         first = slice(0, len(steps[0]))
         both = d_recalled[first, : -d_new.shape[1]].sum(0), d_new[first].sum(0)
         return d_in[:, :-1], d_weight, d_in[:, -1], d_bias[:, -1], torch.cat(both)
+
+    def _step_back(self, step: Tensor, grad: Tensor, d_recalled: Tensor, d_new: Tensor) -> None:
+        """The gradients of one step's gates; adds what reaches previous states past them."""
+        known = step, self.previous, self.states, self.gates, self.product, grad
+        given = *arrays(*known, *_by_gate(d_recalled), d_new), self.first
+        work = _PER_GATE * d_recalled.numel()
+        over_rows(lambda low, high: gru_step_back(low, high, *given), len(step), work=work)
 
 
 def _by_gate(*parts: Tensor) -> tuple[Tensor, ...]:

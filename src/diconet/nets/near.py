@@ -103,7 +103,7 @@ def _blockers(
     graph: NearGraph, gap: Float[Tensor, "items slots 2"], length: Float[Tensor, "items slots"]
 ) -> tuple[Float[Tensor, "items slots"], Float[Tensor, "items slots"]]:
     """How many of an item's other neighbours lie in the circle on an edge, and in its lune."""
-    between = torch.einsum("iax,ibx->iab", gap, gap)
+    between = gap @ gap.mT
     square = length.square()
     to_other = (square[:, :, None] + square[:, None] - 2 * between).clamp(min=0)
     itself = torch.eye(graph.slots, dtype=torch.bool, device=gap.device)

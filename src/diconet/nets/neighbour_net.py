@@ -7,7 +7,7 @@ Networks"), with k edges per item instead of n.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -33,14 +33,14 @@ class NeighbourNet(Part):
     ) -> Float[Tensor, "items slots"]:
         """A score per edge: how likely it belongs to the answer."""
         edges = self.enter(features)
-        full = bool(graph.present.all())
-        present = None if full else graph.present
+        present = None if bool(graph.present.all()) else graph.present[:, :, None]
         if present is not None:
-            edges = edges * present[:, :, None]
-        degree = graph.present.sum(1, keepdim=True).clamp(min=1)
+            edges = edges * present
+        degree = graph.present.sum(1, keepdim=True).clamp(min=1).to(edges.dtype)
+        mutual = graph.mutual.flatten()[:, None].to(edges.dtype)
         nodes = self.gather(edges.sum(1) / degree)
         for layer in self.layers:
-            nodes, edges = layer(graph, present, degree, nodes, edges)
+            nodes, edges = layer(graph, present, mutual, degree, nodes, edges)
         ends = self.ends(nodes)
         there = ends.index_select(0, graph.neighbour.flatten()).reshape(edges.shape)
         logits = self.head(edges + ends[:, None] + there).squeeze(2)
@@ -49,14 +49,16 @@ class NeighbourNet(Part):
 
 
 class _Layer(nn.Module):
-    """Updates edges from their two ends and their reverse, then items from their edges."""
+    """Updates edges from their two ends and their reverse, then items from their edges.
+
+    What depends on the same features comes from one product, and parts are not called as modules:
+    small inputs take as long as the number of operations.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.edge_self = nn.Linear(width, width)
-        self.edge_back = nn.Linear(width, width, bias=False)
-        self.edge_here = nn.Linear(width, width, bias=False)
-        self.there = nn.Linear(width, 2 * width, bias=False)
+        self.edge = nn.Linear(width, 2 * width, bias=False)  # for itself, and for its reverse
+        self.end = nn.Linear(width, 3 * width)  # for edges from here, edges to here, neighbours
         self.edge_norm = nn.LayerNorm(width)
         self.node = nn.Linear(4 * width, width)
         self.node_norm = nn.LayerNorm(width)
@@ -64,26 +66,32 @@ class _Layer(nn.Module):
     def forward(
         self,
         graph: NearGraph,
-        present: Bool[Tensor, "items slots"] | None,
-        degree: Int[Tensor, "items 1"],
+        present: Bool[Tensor, "items slots 1"] | None,
+        mutual: Float[Tensor, "edges 1"],
+        degree: Float[Tensor, "items 1"],
         nodes: Float[Tensor, "items width"],
         edges: Float[Tensor, "items slots width"],
     ) -> tuple[Float[Tensor, "items width"], Float[Tensor, "items slots width"]]:
         shape = edges.shape
-        back = edges.flatten(0, 1).index_select(0, graph.reverse.flatten())
-        back = back * graph.mutual.flatten()[:, None]  # zero if there is no reverse edge
-        there = self.there(nodes).index_select(0, graph.neighbour.flatten())
-        for_edge, for_node = there.reshape(*shape[:2], -1).chunk(2, dim=2)
-        update = self.edge_self(edges) + self.edge_back(back).reshape(shape)
-        update = update + self.edge_here(nodes)[:, None] + for_edge
-        edges = edges + F.relu(self.edge_norm(update))
+        width = shape[2]
+        both = F.linear(edges.flatten(0, 1), self.edge.weight)
+        ends = F.linear(nodes, self.end.weight, self.end.bias)
+        there = ends[:, width:].index_select(0, graph.neighbour.flatten())
+        back = both[:, width:].index_select(0, graph.reverse.flatten())
+        # there is nothing to add where there is no reverse edge
+        update = torch.addcmul(both[:, :width] + there[:, :width], back, mutual).reshape(shape)
+        edges = edges + torch.relu(_normed(self.edge_norm, update + ends[:, None, :width]))
         gate = torch.sigmoid(edges)
         if present is None:
             largest = edges.amax(1)
         else:
-            mask = present[:, :, None]
-            edges, gate = edges * mask, gate * mask
-            largest = edges.masked_fill(~mask, -1e4).amax(1).clamp(min=-1e2)
-        weighted = (gate * for_node).sum(1) / (gate.sum(1) + 1e-6)
+            edges, gate = edges * present, gate * present
+            largest = edges.masked_fill(~present, -1e4).amax(1).clamp(min=-1e2)
+        weighted = (gate * there[:, width:].reshape(shape)).sum(1) / (gate.sum(1) + 1e-6)
         seen = torch.cat([nodes, weighted, edges.sum(1) / degree, largest], 1)
-        return nodes + F.relu(self.node_norm(self.node(seen))), edges
+        seen = F.linear(seen, self.node.weight, self.node.bias)
+        return nodes + torch.relu(_normed(self.node_norm, seen)), edges
+
+
+def _normed(norm: nn.LayerNorm, values: Tensor) -> Tensor:
+    return F.layer_norm(values, norm.normalized_shape, norm.weight, norm.bias, norm.eps)

@@ -58,15 +58,17 @@ def _add(out, times, a):
 
 
 @typing.no_type_check
-@njit(cache=True, fastmath=_FAST, error_model="numpy")
-def gru_step(inputs, w_in, b_in, bias, recalled, previous, states, gates, product, begin) -> None:
-    """One step of a GRU for the rows of `states` from `begin` on, given their recurrent part.
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def gru_step(
+    low, high, inputs, w_in, b_in, bias, recalled, previous, states, gates, product, begin
+) -> None:
+    """One step of a GRU for rows `low` to `high` of its states, given their recurrent part.
 
     Reset, update and new gates are adjacent: `gates` and `recalled` are (rows, 3, width), biases
-    (3, width), the weights of the inputs (features, 3, width).
+    (3, width), the weights of the inputs (features, 3, width). The step's states begin at `begin`.
     """
-    rows, _, width = gates.shape
-    for b in range(rows):
+    width = gates.shape[2]
+    for b in range(low, high):
         past_r, past_u, past_n = recalled[b, 0], recalled[b, 1], recalled[b, 2]
         reset, update, new, mixed = gates[b, 0], gates[b, 1], gates[b, 2], product[b]
         _sum(reset, past_r, bias[0], b_in[0])
@@ -92,15 +94,17 @@ def gru_step(inputs, w_in, b_in, bias, recalled, previous, states, gates, produc
 
 
 @typing.no_type_check
-@njit(cache=True, fastmath=_FAST, error_model="numpy")
-def gru_step_back(step, previous, states, gates, product, grad, d_recalled, d_new, first) -> None:
-    """The backward pass through the rows `step` of `states`, without the product with the weights.
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def gru_step_back(
+    low, high, step, previous, states, gates, product, grad, d_recalled, d_new, first
+) -> None:
+    """The backward pass through rows `step[low:high]` of `states`, but for the weights' product.
 
     `grad` of their states is passed on to the previous rows; `gates` and `product` begin at row
     `first` of the states.
     """
     width = states.shape[1]
-    for j in range(len(step)):
+    for j in range(low, high):
         row, past = step[j], previous[step[j]]
         reset, update, new = gates[row - first, 0], gates[row - first, 1], gates[row - first, 2]
         old, down, mixed, up = states[past], grad[row], product[row - first], grad[past]
@@ -128,16 +132,29 @@ def _score(key, query, weight):
 
 
 @typing.no_type_check
-@njit(cache=True, fastmath=_FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def point(
-    keys, key_row, sizes, node, queries, weight, end_key, free, may_end, prob, log_end, best
+    low,
+    high,
+    keys,
+    key_row,
+    sizes,
+    node,
+    queries,
+    weight,
+    end_key,
+    free,
+    may_end,
+    prob,
+    log_end,
+    best,
 ) -> None:
     """The softmax over each node's free items and the end (eq. ptrnetatt), and its best item.
 
-    Row b applies `queries[b]` to node i = `node[b]`, whose item k has its key in row
-    `key_row[i, k]`.
+    Row b, of those from `low` to `high`, applies `queries[b]` to node i = `node[b]`, whose item k
+    has its key in row `key_row[i, k]`.
     """
-    for b in range(len(node)):
+    for b in range(low, high):
         i = node[b]
         end = _score(end_key, queries[b], weight) if may_end else weight[0] * 0 + _NEVER
         peak, best[b] = end, -1
@@ -159,7 +176,7 @@ def point(
 
 
 @typing.no_type_check
-@njit(cache=True, fastmath=_FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def point_backward(
     keys,
     key_row,

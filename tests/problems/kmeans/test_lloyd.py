@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
+from diconet.core import threads
 from diconet.problems.kmeans import lloyd as module
-from diconet.problems.kmeans import threads
 from diconet.problems.kmeans.lloyd import lloyd
 
 

@@ -13,13 +13,13 @@ from torch import Tensor
 from diconet.core.host import from_host, numbers, to_host
 from diconet.core.model import Part
 from diconet.core.sets import SetBatch
+from diconet.core.threads import in_parts
 from diconet.core.tree import Level
 from diconet.problems.kmeans.distances import TINY
 from diconet.problems.kmeans.exchange_kernels import GAIN, HALF, LABEL, LOSS
 from diconet.problems.kmeans.exchange_search import exchange_node
 from diconet.problems.kmeans.frame import means_of
 from diconet.problems.kmeans.lloyd import lloyd
-from diconet.problems.kmeans.threads import in_parts
 
 _COSTS_PER_NUMBER = 100
 _KICKS, _MORE, _MOST_KICKS = 2, 25, 10

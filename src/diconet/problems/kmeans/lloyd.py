@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from diconet.core.compiled import KERNEL
+from diconet.core.threads import in_parts
 from diconet.problems.kmeans.distances import add, between, find_near, two_nearest
-from diconet.problems.kmeans.threads import in_parts
 
 _BLOCK = 32_768
 _ROUNDING = 1e-6
