@@ -54,7 +54,7 @@ def test_lloyd_over_lloyd_is_one_and_more_starts_cost_less() -> None:
 def test_a_row_says_how_many_layers_its_network_has(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = DiCoNet(GraphSplit(2, width=4, num_layers=3), depth=1)
     deep = DiCoNet(GraphSplit(2, width=4, num_layers=20), depth=1)
-    ways = [("as in the paper", *table._paper_row("DiCoNet", one)) for one in (graph, deep)]
+    ways = [("as in the paper", *table._paper_row("DiCoNet", one, 2)) for one in (graph, deep)]
     monkeypatch.setattr(table, "kinds", lambda cifar: {"Gaussian (d=2)": "gaussian2"})
     monkeypatch.setattr(table, "rows", lambda data, find: ways)
     records = recipe.reproduce(num_sets=1)
@@ -121,8 +121,13 @@ def test_every_preset_reads() -> None:
     paper = read_settings(recipe.Settings, presets, "paper", [])
     assert (paper.width, paper.num_layers, paper.train.batch_size) == (32, 20, 256)
     assert (paper.train.normalise_advantage, paper.train.split_optimiser) == (False, "rmsprop")
-    assert paper.total_steps == paper.train.steps  # it has one stage, the default two
+    assert paper.total_steps == 3 * paper.train.steps  # one network for each kind of points
     assert read_settings(recipe.Settings, presets, "default", []).total_steps == 720 + 24
+
+
+@pytest.mark.parametrize("name", ["gaussian10", "uneven2", "broad2", "photographs"])
+def test_points_have_as_many_coordinates_as_it_says(name: table.Data) -> None:
+    assert table.points_of(name, None, "train").num_features == table.FEATURES[name]
 
 
 def test_trees_are_as_deep_as_a_batch_has_clusters_to_halve() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import numpy as np
@@ -10,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from diconet.problems.kmeans import exchange, lloyd, threads
+from diconet.core import threads
+from diconet.problems.kmeans import exchange, lloyd
 from diconet.problems.kmeans.solve import Clusters, kmeans
 
 
@@ -185,8 +185,8 @@ def test_depth_is_of_the_order_of_the_logarithm_of_k() -> None:
 def test_same_seed_same_answer_with_one_thread_and_two(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_WORTH_IT", 0.0)
     monkeypatch.setattr(lloyd, "_BLOCK", 512)
-    pools = Mock(wraps=ThreadPoolExecutor)
-    monkeypatch.setattr(threads, "ThreadPoolExecutor", pools)
+    pools = Mock(wraps=threads._pool)
+    monkeypatch.setattr(threads, "_pool", pools)
     points = np.random.default_rng(0).random((3_000, 3))
     before = torch.get_num_threads()
     found, started = [], []

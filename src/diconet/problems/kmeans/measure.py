@@ -10,14 +10,16 @@ import torch
 from sklearn.cluster import kmeans_plusplus
 
 from diconet.core.host import number
+from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
 from diconet.problems.kmeans.answer import Clusters, clusters_of
 from diconet.problems.kmeans.frame import Frame
 from diconet.problems.kmeans.lloyd import lloyd as settled
 from diconet.problems.kmeans.references import bisecting, lloyd
-from diconet.problems.kmeans.solve import kmeans
+from diconet.problems.kmeans.solve import kmeans, num_features_of
+from diconet.problems.kmeans.table import costs, labels_by
 from diconet.problems.kmeans.task import cost_of
-from diconet.problems.problem import Instances, Show
+from diconet.problems.problem import Instances, Problem, Show
 from diconet.problems.solution import Partitions
 
 
@@ -26,6 +28,18 @@ def grade(instances: Instances, solutions: Sequence[Any]) -> dict[str, float]:
     cost = np.mean([solution.value for solution in solutions])
     bar = np.mean([solution.reference for solution in solutions])
     return {"cost / Lloyd": float(cost / bar)}
+
+
+def figures_of_labels(problem: Problem, network: DiCoNet, num_sets: int) -> str:
+    """The figures of a network that labels all points at once, without a tree or a search."""
+    features, lines = num_features_of(network), []
+    for size in problem.sizes:
+        drawn = problem.fresh(size, num_sets, 0, features=features)
+        points = [torch.from_numpy(array).float() for array in drawn.data]
+        sets = SetBatch.of(points, torch.tensor(drawn.given["k"]).float()[:, None])
+        cost, bar = costs(labels_by(network), sets).mean(), costs(lloyd, sets).mean()
+        lines.append(f"n={size} cost / Lloyd {number(cost / bar):.5g}")
+    return ", ".join(lines)
 
 
 def show(rng: np.random.Generator, scale: float) -> Show:

@@ -66,18 +66,27 @@ class KMeansProblem(Problem):
     def accepts(self, network: DiCoNet) -> bool:
         from diconet.nets.graph_split import GraphSplit
         from diconet.nets.sweep import SweepSplit
+        from diconet.problems.kmeans.solve import parts_of
 
-        return isinstance(network.split, SweepSplit | GraphSplit)
+        return all(isinstance(part, SweepSplit | GraphSplit) for part in parts_of(network))
 
     def evaluate(self, *, model: Model = None, **options: Any) -> list[Record]:
         """The quality of the answers, on points with as many coordinates as the network takes."""
-        from diconet.nets.graph_split import GraphSplit
+        from diconet.problems.kmeans.solve import num_features_of
         from diconet.problems.networks import as_network
 
-        split = as_network(self, model).split
-        if isinstance(split, GraphSplit):
-            options["features"] = split.config["num_features"]
+        options["features"] = num_features_of(as_network(self, model))
         return super().evaluate(model=model, **options)
+
+    def figures(self, model: Model, settings: Any, num_sets: int = 100) -> str:
+        """As for any problem; the paper's baseline, which has no tree, by its labels alone."""
+        from diconet.core.weights import load
+        from diconet.problems.kmeans.measure import figures_of_labels
+        from diconet.problems.networks import find_path
+
+        if isinstance(model, str | Path) and not self.accepts(network := load(find_path(model))):
+            return figures_of_labels(self, network, num_sets)
+        return super().figures(model, settings, num_sets)
 
     def fresh(self, size: int, num_sets: int, seed: int, **options: Any) -> Instances:
         from diconet.problems.kmeans.task import Gaussian, KMeansTask

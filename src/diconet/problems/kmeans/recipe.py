@@ -17,11 +17,21 @@ from diconet.learn.config import check_least
 from diconet.learn.estimators import Loss, label_loss, node_loss, tree_loss
 from diconet.learn.loop import TrainConfig, train
 from diconet.learn.settings import read_settings
+from diconet.nets.by_features import ByFeatures
 from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.kmeans.exchange import ExchangeMerge
 from diconet.problems.kmeans.problem import PROBLEM
-from diconet.problems.kmeans.table import BASELINE, GRAPH, Data, cifar_folder, points_of, reproduce
+from diconet.problems.kmeans.table import (
+    BASELINE,
+    FEATURES,
+    GRAPH,
+    Data,
+    cifar_folder,
+    points_of,
+    reproduce,
+)
+from diconet.problems.kmeans.table import kinds as kinds_of
 from diconet.problems.kmeans.task import KMeansTask, OneOf, Patches
 from diconet.problems.networks import from_runs
 
@@ -41,9 +51,10 @@ class Settings:
     paper's non-recursive baseline. "sweep" is ours: one cut per node, credit node by node.
 
     Each batch has one of the kinds of `data` and one of the numbers of `clusters`, with
-    `points_each` points per cluster. Without `clusters`, k follows from a set's size, which
-    `train` bounds (for patches, k is any of 2 to 16). A sweep has a second stage, which starts
-    with `cost_weight` as its preference for cheap cuts.
+    `points_each` points per cluster. The paper's networks take points of one dimension only, so
+    there is one for each dimension in `data`, trained one after the other. Without `clusters`, k
+    follows from a set's size, which `train` bounds (for patches, k is any of 2 to 16). A sweep has
+    a second stage, which starts with `cost_weight` as its preference for cheap cuts.
     """
 
     network: Network = "sweep"
@@ -71,15 +82,23 @@ class Settings:
     @property
     def total_steps(self) -> int:
         """The total number of steps of all stages of the network."""
-        later = (self.second,) if self.network == "sweep" else ()
-        return sum(stage.steps for stage in (self.train, *later))
+        if self.network == "sweep":
+            return self.train.steps + self.second.steps
+        return self.train.steps * len(self.by_features())
+
+    def by_features(self) -> dict[int, Settings]:
+        """The same settings for each number of features in `data`, with the data that has it."""
+        kinds: dict[int, tuple[Data, ...]] = {}
+        for name in self.data:
+            kinds[FEATURES[name]] = (*kinds.get(FEATURES[name], ()), name)
+        return {features: replace(self, data=names) for features, names in kinds.items()}
 
     def build(self) -> DiCoNet:
         """The network, with weights initialised from the run's seed."""
         torch.manual_seed(self.train.seed)
         if self.network == "sweep":
             return DiCoNet(SweepSplit(self.width), growth=Growth())
-        features = points_of(self.data[0], self.cifar, "train").num_features
+        features = FEATURES[self.data[0]]
         shape = (self.width, self.num_layers, self.sigma)
         assert self.clusters is not None
         if self.network == "softmax":
@@ -106,11 +125,12 @@ def train_model(settings: Settings, run: Path, **how: Any) -> DiCoNet:
 
     Other arguments are those of `train`: `quiet`, `device`.
     """
-    model, task = settings.build(), settings.task()
     how["loss"] = LOSSES[settings.network]
-    if not isinstance(model.split, SweepSplit):
-        train(model, task, settings.train, run=run, **how)
+    if settings.network != "sweep":
+        model = _train_each(settings, run, how)
     else:
+        model, task = settings.build(), settings.task()
+        assert isinstance(model.split, SweepSplit)
         model.split.set_cost_weight(0.0)
         train(model, task, settings.train, run=run / "first", **how)
         model.split.set_cost_weight(settings.cost_weight)
@@ -120,27 +140,35 @@ def train_model(settings: Settings, run: Path, **how: Any) -> DiCoNet:
     return model
 
 
+def _train_each(settings: Settings, run: Path, how: dict[str, Any]) -> DiCoNet:
+    """Trains one network of the paper's kind per number of features, and joins them into one."""
+    trained = {}
+    for features, one in settings.by_features().items():
+        name = f"d{features}"
+        trained[name] = train(one.build(), one.task(), one.train, run=run / name, **how)
+    growth = next(iter(trained.values())).growth
+    splits = {name: model.split for name, model in trained.items()}
+    return DiCoNet(ByFeatures(**splits), growth=growth)
+
+
 def train_all(
     runs: Path, *, quiet: bool = False, cifar: str | Path | None = None
 ) -> Callable[[str], DiCoNet]:
     """Retrains every network of the table, each in a folder of `runs`.
 
-    Returns a function that finds them by name. Without a folder of CIFAR-10, the networks for its
-    patches are the shipped ones.
+    Returns a function that finds them by name. Without a folder of CIFAR-10, patches are those of
+    scikit-learn's photographs.
     """
-    kinds: list[Data] = ["gaussian2", "gaussian10"]
     images = cifar_folder(cifar)
     if images is not None:
-        kinds.append("cifar")
-        for phase in ("train", "test"):
-            points_of("cifar", images, phase)  # report a wrong folder before hours of training
+        for phase in ("train", "test"):  # report a wrong folder before hours of training
+            points_of("cifar", images, phase)
+    kinds: tuple[Data, ...] = tuple(kinds_of(images).values())
     presets = PROBLEM.folder("presets")
     folders = {PROBLEM.name: runs / "kmeans_default"}
     train_model(read_settings(Settings, presets, "default", []), folders[PROBLEM.name], quiet=quiet)
     for preset, network in (("paper_small", GRAPH), ("baseline", BASELINE)):
         settings = read_settings(Settings, presets, preset, [])
-        for kind in kinds:
-            name = network + kind
-            folders[name] = runs / name
-            train_model(replace(settings, data=(kind,), cifar=images), folders[name], quiet=quiet)
+        folders[network] = runs / network
+        train_model(replace(settings, data=kinds, cifar=images), folders[network], quiet=quiet)
     return from_runs(folders)

@@ -9,11 +9,13 @@ from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
+from torch import nn
 
 from diconet.core.host import from_host, one_thread, to_host
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch, at_own_scale
 from diconet.core.tree import Cut, Growth, PartitionTree, Split, fold, grow
+from diconet.nets.by_features import ByFeatures
 from diconet.nets.graph_split import GraphSplit
 from diconet.nets.sweep import SweepSplit
 from diconet.problems.inputs import (
@@ -101,7 +103,8 @@ def kmeans(
     )
     seeds = tree_seeds(seed, len(sets), device)
     tell("dividing")
-    with torch.inference_mode(), one_thread(sets.num_items):
+    # The search's threads share out nodes; torch's would share single tensors, and mostly wait.
+    with torch.inference_mode(), one_thread():
         tree = clusters_tree(network, sets, seeds)
         tell("merging, then Lloyd's rounds")
         settled = _settled(sets, tree, frames, merge_of(network) if exchange else None, lloyd)
@@ -201,12 +204,26 @@ def _counts(k: Any, arrays: list[np.ndarray]) -> list[int]:
     return [int(count) for count in counts]
 
 
+def parts_of(network: DiCoNet) -> list[nn.Module]:
+    """The network's splits: one, or one for each number of coordinates."""
+    split = network.split
+    return list(split.networks.values()) if isinstance(split, ByFeatures) else [split]
+
+
+def num_features_of(network: DiCoNet) -> int:
+    """The number of coordinates that the (first) split was made for, 2 if it takes any."""
+    config: Any = parts_of(network)[0].config
+    return int(config.get("num_features", 2))
+
+
 def _check_columns(arrays: list[np.ndarray], network: DiCoNet) -> None:
     """Rejects arrays of different widths, or of a width that the network was not made for."""
-    wide = arrays[0].shape[1]
+    wide, split = arrays[0].shape[1], network.split
     made_for = ""
-    if isinstance(network.split, GraphSplit):
-        wide, made_for = network.split.config["num_features"], " for this model"
+    if isinstance(split, ByFeatures):
+        split.of(wide)
+    elif isinstance(split, GraphSplit):
+        wide, made_for = split.config["num_features"], " for this model"
     for array in arrays:
         if array.shape[1] != wide:
             raise ValueError(f"points must have shape (n, {wide}){made_for}; got {array.shape}.")

@@ -6,22 +6,23 @@ import os
 from collections.abc import Callable
 from math import log2
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.noise import phase_generator
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, PartitionTree, fold, grow
+from diconet.nets.by_features import ByFeatures
 from diconet.nets.graph_split import GraphSplit, SoftmaxLabels
 from diconet.problems.kmeans import references
 from diconet.problems.kmeans.exchange import ExchangeMerge, exchanged
 from diconet.problems.kmeans.solve import merge_of
 from diconet.problems.kmeans.task import Gaussian, KMeansTask, Patches, Points, cost_of
-from diconet.problems.networks import if_there, shipped
+from diconet.problems.networks import shipped
 from diconet.problems.table import (
     OURS_BLOCK,
     PAPER_BLOCK,
@@ -32,12 +33,22 @@ from diconet.problems.table import (
 )
 
 Data = Literal["gaussian2", "gaussian10", "uneven2", "broad2", "cifar", "photographs"]
+FEATURES: dict[Data, int] = {
+    "gaussian2": 2,
+    "gaussian10": 10,
+    "uneven2": 2,
+    "broad2": 2,
+    "cifar": 27,
+    "photographs": 27,
+}
+"""The number of coordinates of each kind of points: patches have 3 x 3 x 3."""
+
 CLUSTERS = (4, 8, 16)
 CIFAR_VARIABLE = "DICONET_CIFAR10"
 """An environment variable that may name the folder of CIFAR-10."""
 
-GRAPH, BASELINE = "kmeans_graph_", "kmeans_softmax_"
-"""Name prefixes of the paper's networks; the kind of points follows."""
+GRAPH, BASELINE = "kmeans_graph", "kmeans_softmax"
+"""The names of the paper's networks: DiCoNet and its baseline, for all three kinds of points."""
 
 PAPER: dict[str, tuple[float, ...]] = {
     "Baseline / Lloyd": (1.8, 3.1, 3.5, 1.14, 5.7, 12.5, 1.02, 1.07, 1.41),
@@ -94,16 +105,22 @@ def labels_by(model: DiCoNet) -> Labels:
 
     @torch.inference_mode()
     def label(sets: SetBatch) -> Tensor:
-        if isinstance(model.split, SoftmaxLabels):
-            return model.split(sets)[0]
+        split = _part(model, sets.num_features)
+        if isinstance(split, SoftmaxLabels):
+            return cast(Tensor, split(sets)[0])
         return tree_by(model, sets).leaves
 
     return label
 
 
+def _part(model: DiCoNet, num_features: int) -> nn.Module:
+    """The split for points with this many coordinates."""
+    return model.split.of(num_features) if isinstance(model.split, ByFeatures) else model.split
+
+
 def tree_by(model: DiCoNet, sets: SetBatch) -> PartitionTree:
     """A network's likeliest tree with the number of leaves given by the sets' context."""
-    if isinstance(model.split, GraphSplit | RandomSplit):
+    if isinstance(_part(model, sets.num_features), GraphSplit | RandomSplit):
         return grow(model.split, sets, Growth(depth=round(log2(float(sets.context[0, 0])))))
     return grow(model.split, sets, model.growth)
 
@@ -180,7 +197,7 @@ def reproduce(
             "Lloyd": costs(references.lloyd, sets),
             "Rec. Lloyd": costs(references.recursive_lloyd, sets),
         }
-        for block, row, label in rows(data, find):
+        for block, row, label in rows(sets.num_features, find):
             found = costs(label, sets)
             for bar, cost in bars.items():
                 known = PAPER.get(f"{row.partition(', ')[0]} / {bar}")
@@ -192,19 +209,18 @@ def reproduce(
     return in_blocks(sorted(records, key=lambda record: record["row"].endswith("Rec. Lloyd")))
 
 
-def _paper_row(row: str, model: DiCoNet) -> Row:
+def _paper_row(row: str, model: DiCoNet, num_features: int) -> Row:
     """A row for a network of the paper's kind; its name says how deep it is if not as there."""
-    layers = model.split.config["num_layers"]  # type: ignore[index]
+    layers = _part(model, num_features).config["num_layers"]  # type: ignore[index]
     return row if layers == PAPER_LAYERS else f"{row}, {layers} layers", labels_by(model)
 
 
-def rows(data: str, find: Callable[[str], DiCoNet]) -> list[tuple[str, str, Labels]]:
+def rows(num_features: int, find: Callable[[str], DiCoNet]) -> list[tuple[str, str, Labels]]:
     """The methods of a column with their blocks: learned networks, and unlearned controls."""
-    kind = "cifar" if data == "photographs" else data
-    paper = {"Baseline": if_there(find, BASELINE + kind), "DiCoNet": if_there(find, GRAPH + kind)}
+    paper = {"Baseline": find(BASELINE), "DiCoNet": find(GRAPH)}
     halved, shared = (references.min_cost(share) for share in ("halved", "proportional"))
     blocks: dict[str, list[Row]] = {
-        PAPER_BLOCK: [_paper_row(row, model) for row, model in paper.items() if model],
+        PAPER_BLOCK: [_paper_row(row, model, num_features) for row, model in paper.items()],
         PARTS_BLOCK: [
             ("random split", labels_by(DiCoNet(RandomSplit(), depth=1))),
             *before_and_after_exchange("Min-cost cut, budget halved", halved),
