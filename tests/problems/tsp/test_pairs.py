@@ -13,6 +13,7 @@ from diconet.problems.tsp.pairs import (
     MERGE_EDGE_INPUTS,
     MERGE_NODE_INPUTS,
     NODE_INPUTS,
+    SURE,
     PairMerge,
     PairSignal,
     PairSplit,
@@ -137,6 +138,44 @@ def test_within_a_leaf_the_merge_knows_what_the_leaf_said_and_nothing_else() -> 
     wider = Pairs.of(sets.with_items(7 * sets.items))
     for mine, scaled in zip((nodes, edges, weight), merge_inputs(wider, below), strict=True):
         assert torch.allclose(mine, scaled, atol=1e-5)
+
+
+def test_made_choices_are_the_edges_of_the_tours() -> None:
+    """However unsure the scores are; one city has no edge, two have one, three have all."""
+    sets = cities(1, 7, 2, 3)
+    pairs = Pairs.of(sets)
+    scores = torch.randn(len(pairs.one), generator=torch.Generator().manual_seed(2)) / 100
+    signal = PairSignal(pairs, scores)
+    sure = torch.stack([pairs.one, pairs.other], 1)[signal.decided().logits > 0].tolist()
+    wanted = set()
+    for tour, start in zip(signal.solution.unpack(), sets.offsets.tolist(), strict=False):
+        wanted |= {edge for edge in edges_of(start + tour.numpy()) if len(edge) == 2}
+    assert {frozenset(edge) for edge in sure} == wanted
+    assert len(sure) == 7 + 1 + 3
+    assert set(signal.decided().logits.tolist()) == {0.0, SURE}
+
+
+@pytest.mark.parametrize("binarise", [True, False])
+def test_a_merge_of_made_choices_knows_only_the_tours_of_its_parts(binarise: bool) -> None:
+    """Twice the scores of the leaves, the same tours: the same answer, which soft scores change."""
+    torch.manual_seed(0)
+    merge = PairMerge(net(), merge_net(), binarise)
+    model = DiCoNet(PairSplit(net()), merge, depth=1)
+    sets = cities(12)
+    with torch.no_grad():
+        before = model(sets).answer.logits
+        merge.leaf_head.weight *= 2
+        merge.leaf_head.bias *= 2
+        after = model(sets).answer.logits
+    assert torch.equal(before, after) == binarise
+
+
+def test_a_split_sees_parts_of_any_size_at_one_scale() -> None:
+    sets = cities(20)
+    split = PairSplit(net())
+    with torch.no_grad():
+        near, far = (split(sets.with_items(scale * sets.items), None) for scale in (0.1, 7.0))
+    assert torch.allclose(near.prob, far.prob, atol=1e-4)
 
 
 def test_likelihood_by_hand() -> None:

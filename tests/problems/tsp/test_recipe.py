@@ -9,6 +9,7 @@ from diconet.core.answers import Sequences
 from diconet.core.coin import RandomSplit
 from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
+from diconet.core.tree import Growth
 from diconet.core.weights import load, save
 from diconet.learn.loop import TrainConfig
 from diconet.learn.settings import read_settings
@@ -35,14 +36,15 @@ def preset(name: str) -> Settings:
 
 def test_presets_are_the_papers_and_have_equal_budgets() -> None:
     assert preset("default").network == "near"
-    for name, size, depth in (("bs1", 10, 0), ("bs2", 20, 0), ("paper", 20, 1)):
+    for name, size, leaf in (("bs1", 10, None), ("bs2", 20, None), ("paper", 20, "tsp_bs1")):
         settings = preset(name)
         assert (settings.network, settings.width, settings.num_layers) == ("pairs", 20, 20)
-        assert (settings.depth, settings.train.min_size, settings.train.max_size) == (
-            depth,
+        assert (settings.leaf, settings.train.min_size, settings.train.max_size) == (
+            leaf,
             size,
             size,
         )
+        assert leaf is None or settings.leaf_size == preset("bs1").train.max_size
         assert settings.num_labels == 20_000
         train = settings.train
         assert (train.steps, train.batch_size, train.merge_clip) == (1_250, 32, 40)
@@ -64,7 +66,7 @@ def test_training_lowers_the_loss_of_a_small_network() -> None:
 def test_a_reference_becomes_the_leaves_of_the_paper_s_network(tmp_path: Path) -> None:
     flat = replace(TINY, network="pairs", width=4)
     save(train_model(flat, quiet=True), tmp_path / "leaf.safetensors", half=False)
-    deep = replace(flat, depth=1, leaf=str(tmp_path / "leaf.safetensors"))
+    deep = replace(flat, leaf_size=4, leaf=str(tmp_path / "leaf.safetensors"))
     exam = Exam.of(8, 2, 0)
     model = train_model(deep, quiet=True)
     assert isinstance(model.merge, PairMerge)
@@ -82,14 +84,14 @@ def test_a_reference_becomes_the_leaves_of_the_paper_s_network(tmp_path: Path) -
 
 def test_a_network_over_neighbours_cannot_be_a_leaf_over_pairs(tmp_path: Path) -> None:
     save(build(TINY), tmp_path / "near.safetensors")
-    settings = replace(TINY, network="pairs", depth=1, leaf=str(tmp_path / "near.safetensors"))
+    settings = replace(TINY, network="pairs", leaf=str(tmp_path / "near.safetensors"))
     with pytest.raises(ValueError, match="leaf must be a network over pairs"):
         build(settings)
 
 
 def test_a_leaf_of_another_width_is_refused(tmp_path: Path) -> None:
     save(build(replace(TINY, network="pairs")), tmp_path / "leaf.safetensors")
-    settings = replace(TINY, network="pairs", depth=1, leaf=str(tmp_path / "leaf.safetensors"))
+    settings = replace(TINY, network="pairs", leaf=str(tmp_path / "leaf.safetensors"))
     build(settings)
     with pytest.raises(ValueError, match=r"leaf must be a network of width 8; .* has width 4"):
         build(replace(settings, width=8))
@@ -116,8 +118,9 @@ def test_accuracy_is_that_of_the_two_likeliest_neighbours() -> None:
 def test_swapping_parts_changes_what_it_should() -> None:
     exam = Exam.of(24, 2, 0)
     torch.manual_seed(0)
-    merge = PairMerge(PairNet(3, 1, 4, 1), PairNet(MERGE_NODE_INPUTS, MERGE_EDGE_INPUTS, 4, 1))
-    model = DiCoNet(PairSplit(PairNet(3, 1, 4, 1)), merge, depth=1)
+    above = PairNet(MERGE_NODE_INPUTS, MERGE_EDGE_INPUTS, 4, 1)
+    merge = PairMerge(PairNet(3, 1, 4, 1), above, binarise=True)
+    model = DiCoNet(PairSplit(PairNet(3, 1, 4, 1)), merge, Growth(halve_to=8))
     flat = DiCoNet(RandomSplit(), PairMerge(PairNet(3, 1, 4, 1)), depth=0)
     with torch.no_grad():
         signals = {

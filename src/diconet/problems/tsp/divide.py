@@ -159,12 +159,12 @@ class _Flat:
     def best_of_starts(self, tour: np.ndarray, budget: Budget) -> np.ndarray:
         """The shortest of several searches: the first from this tour, the others from random."""
         best, number = tour, 0
+        rng = np.random.default_rng(self.seed)
         timed = budget.deadline is not None
         kicks = int((_KICKS_PER_START if timed else budget.kicks / _STARTS) * len(tour))
         while not number or (not budget.over if timed else number < _STARTS):
-            rng = np.random.default_rng([self.seed, number])
             start = rng.permutation(len(tour)).astype(np.int32) if number else tour
-            found = self.run(start, True, kicks, number, _HOT, 0.0)
+            found = self.run(start, True, kicks, number, 0.0, 0.0)
             best = min(best, found, key=self.metric.length)
             number += 1
         return best

@@ -34,6 +34,9 @@ MERGE_NODE_INPUTS = 1
 MERGE_EDGE_INPUTS = 5
 """Nearness and length across the cut, whether it is across, and the leaf's output, twice."""
 
+SURE = 8.0
+"""The logit of an edge that is part of the answer; others have 0."""
+
 _SQUARE_SPREAD = 12**-0.5  # the standard deviation of a coordinate in the unit square
 _REACH = 1.5
 _FARTHEST = 8.0
@@ -63,6 +66,13 @@ class PairSignal:
             for cities, (near, scores) in zip(self.pairs.sets.unpack(), self.rows(), strict=True)
         ]
         return Sequences.of(tours).to(self.logits.device)
+
+    def decided(self) -> PairSignal:
+        """The same as made choices: the edges of the tours found are sure, all others are not."""
+        tours = self.solution
+        logits = torch.zeros_like(self.logits)
+        logits[self.pairs.number(*steps_of(self.pairs.sets, tours))] = SURE
+        return replace(self, logits=logits)
 
     def candidates(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """For every set, all its pairs (as positions within the set) and their scores."""
@@ -97,11 +107,13 @@ class PairMerge(Part):
     """One network scores the pairs of a leaf; another, given the leaves' scores, those of a union.
 
     Without `merge` it works only for trees of depth 0: the paper's reference. The network at the
-    leaves is already trained, and stays fixed if there is a merge to train.
+    leaves is already trained, and stays fixed if there is a merge to train. With `binarise`, a
+    merge is given its parts' tours, found by beam search, instead of the scores of all edges.
     """
 
-    def __init__(self, leaf: PairNet, merge: PairNet | None = None) -> None:
+    def __init__(self, leaf: PairNet, merge: PairNet | None = None, binarise: bool = False) -> None:
         super().__init__()
+        self.binarise = binarise
         self.leaf = leaf
         self.leaf_head = nn.Linear(leaf.config["width"], 1)
         self.merge = merge
@@ -119,7 +131,8 @@ class PairMerge(Part):
         elif self.merge is None:
             raise ValueError("a tree with cuts needs a merge network; got none.")
         else:
-            nodes, edges, weight = merge_inputs(pairs, below)
+            said = below.decided() if self.binarise else below
+            nodes, edges, weight = merge_inputs(pairs, said)
             logits = self.merge_head(self.merge(pairs, nodes, edges, weight)[1]).squeeze(1)
             if len(level.inner) < len(level.sets):
                 leaf = level.is_leaf[pairs.sets.owner[pairs.one]]
@@ -149,7 +162,7 @@ class PairSplit(Part):
 
     def forward(self, sets: SetBatch, seeds: Int[Tensor, "sets"] | None) -> Cut:
         pairs = Pairs.of(sets)
-        nodes, _ = self.net(pairs, *graph_inputs(pairs))
+        nodes, _ = self.net(pairs, *graph_inputs(pairs, enlarge=True))
         apart = nodes - sets.mean(nodes)[sets.owner]
         spread = (sets.mean(apart.square())[sets.owner] + 1e-6).sqrt()
         return coin_cut(sets, self.head(apart / spread).squeeze(1), seeds)

@@ -37,7 +37,7 @@ class TspProblem(Problem):
     roles = PLANE
     options = (
         Option("refine", "none, 2opt or lk (default)", one_of("none", "2opt", "lk")),
-        Option("kicks", "kicks per city for lk (default: 100; above 2,000 cities 20)", number),
+        Option("kicks", "kicks per city for lk; then no tours are crossed", number),
         Option("seconds", "time per instance for lk, instead of kicks", number),
         Option("optimum", "the optimal length, if known", number),
         Option(

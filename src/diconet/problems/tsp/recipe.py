@@ -15,7 +15,7 @@ from diconet.core.tree import Growth
 from diconet.learn.config import check_least
 from diconet.learn.loop import TrainConfig, train
 from diconet.learn.settings import read_settings
-from diconet.nets.axes import AcrossSplit
+from diconet.nets.axes import AcrossSplit, Aligned
 from diconet.nets.pair_net import PairNet
 from diconet.problems.networks import find as find_weights
 from diconet.problems.networks import from_runs
@@ -38,26 +38,26 @@ __all__ = ["Settings", "build", "labels", "reproduce", "train_all", "train_model
 class Settings:
     """A network over near neighbours ("near") or the paper's over all pairs ("pairs").
 
-    "near" works on trees with leaves of at most `leaf_size` cities, "pairs" on trees of a fixed
-    `depth`; if that is above 0, the network `leaf` (a shipped name or a file) solves the leaves and
-    stays fixed. `num_labels` instances of the training sizes are solved by fast-tsp in
-    `label_seconds` each.
+    Trees have leaves of about `leaf_size` cities. For "pairs", the network `leaf` (a shipped name
+    or a file) solves the leaves and stays fixed, the split has `split_layers`, and with `binarise`
+    a merge is given its parts' tours; without a `leaf`, nothing is divided. `num_labels` instances
+    of the training sizes are solved by fast-tsp in `label_seconds` each.
     """
 
     network: Literal["near", "pairs"] = "near"
     width: int = 48
     num_layers: int = 8
+    split_layers: int = 3
     slots: int = 8
     leaf_size: int = 90
-    depth: int = 0
-    leaf: str = "tsp_bs1"
+    leaf: str | None = None
+    binarise: bool = False
     num_labels: int = 9_650
     label_seconds: float = 0.02
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "width", "num_layers", "leaf_size", "num_labels")
-        check_least(self, 0, "depth")
+        check_least(self, 1, "width", "num_layers", "split_layers", "leaf_size", "num_labels")
 
 
 def build(settings: Settings) -> DiCoNet:
@@ -66,29 +66,31 @@ def build(settings: Settings) -> DiCoNet:
     if settings.network == "near":
         merge = EdgeMerge.fresh(settings.width, settings.num_layers, settings.slots)
         return DiCoNet(AcrossSplit(), merge, Growth(leaf_size=settings.leaf_size))
-    if settings.depth == 0:
-        return DiCoNet(RandomSplit(), PairMerge(_pair_net(settings, 1)), depth=0)
-    return _paper_network(settings)
+    if settings.leaf is None:
+        return DiCoNet(RandomSplit(), PairMerge(_pair_net(settings)), depth=0)
+    return _paper_network(settings, settings.leaf)
 
 
-def _pair_net(settings: Settings, edge_inputs: int) -> PairNet:
-    return PairNet(NODE_INPUTS, edge_inputs, settings.width, settings.num_layers)
+def _pair_net(settings: Settings, num_layers: int | None = None) -> PairNet:
+    return PairNet(NODE_INPUTS, 1, settings.width, num_layers or settings.num_layers)
 
 
-def _paper_network(settings: Settings) -> DiCoNet:
+def _paper_network(settings: Settings, leaf: str) -> DiCoNet:
     """DiCoNet as in appendix C: two networks of its own around a reference at the leaves."""
-    trained = find_weights(settings.leaf, "leaf").merge
+    trained = find_weights(leaf, "leaf").merge
     if not isinstance(trained, PairMerge):
-        raise ValueError(f"leaf must be a network over pairs; got {settings.leaf!r}.")
+        raise ValueError(f"leaf must be a network over pairs; got {leaf!r}.")
     if trained.leaf.config["width"] != settings.width:
         raise ValueError(
-            f"leaf must be a network of width {settings.width}; {settings.leaf} has width"
+            f"leaf must be a network of width {settings.width}; {leaf} has width"
             f" {trained.leaf.config['width']}."
         )
     net = PairNet(MERGE_NODE_INPUTS, MERGE_EDGE_INPUTS, settings.width, settings.num_layers)
-    merge = PairMerge(trained.leaf, net)
+    merge = PairMerge(trained.leaf, net, settings.binarise)
     merge.leaf_head.load_state_dict(trained.leaf_head.state_dict())
-    return DiCoNet(PairSplit(_pair_net(settings, 1)), merge, depth=settings.depth)
+    # It learns from whole instances, and must cut their parts, too: all in their own axes.
+    split = Aligned(PairSplit(_pair_net(settings, settings.split_layers)))
+    return DiCoNet(split, merge, Growth(halve_to=settings.leaf_size))
 
 
 def labels(settings: Settings) -> TourBook:

@@ -303,7 +303,7 @@ def _tour(
 
 def _usual_kicks(num: int) -> float:
     """The default kicks per city, after which little is left to gain; fewer for many cities."""
-    return min(_MOST_KICKS, num**2 / 60) if num <= WHOLE else _MANY_CITIES_KICKS
+    return min(_MOST_KICKS, num**2 / 600) if num <= WHOLE else _MANY_CITIES_KICKS
 
 
 def _too_slow(network: DiCoNet, maps: list[_Map], seconds: float) -> bool:

@@ -19,10 +19,11 @@ from diconet.core.noise import phase_generator
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Cut, Growth, Level
 from diconet.nets.axes import AcrossSplit
+from diconet.nets.pair_net import Pairs
 from diconet.problems.networks import shipped
 from diconet.problems.table import PAPER_BLOCK, PARTS_BLOCK, cells, in_blocks
 from diconet.problems.tsp.edges import LengthMerge
-from diconet.problems.tsp.pairs import PairMerge, PairSignal, steps_of
+from diconet.problems.tsp.pairs import SURE, PairMerge, PairSignal, nearest, steps_of
 from diconet.problems.tsp.solve import tsp
 from diconet.problems.tsp.task import TspTask, lengths, neighbours
 
@@ -154,43 +155,60 @@ class Leaves(Part):
                 after[here] = there
                 index = below.pairs.sets.index
                 one, other = index[below.pairs.one], index[below.pairs.other]
-                logits = _SURE * ((after[one] == other) | (after[other] == one)).to(logits.dtype)
+                logits = SURE * ((after[one] == other) | (after[other] == one)).to(logits.dtype)
             below = replace(below, logits=logits)
         signal: PairSignal = self.merge(level, below, target)
         return signal
 
 
-_SURE = 8.0
-"""The logit of an edge of the best tour at an oracle leaf; other edges have 0."""
+class ByLength(Part):
+    """A signal without a network: minus the length of each pair, the nearest city's being one."""
+
+    def forward(
+        self, level: Level, below: PairSignal | None, target: Sequences | None
+    ) -> PairSignal:
+        pairs = Pairs.of(level.sets)
+        return PairSignal(pairs, -pairs.distance / nearest(pairs)[pairs.sets.owner[pairs.one]])
 
 
 def swapped(model: DiCoNet, flat: DiCoNet) -> dict[str, DiCoNet]:
-    """DiCoNet with its split or its leaves replaced, by row of the table.
+    """DiCoNet with its split, its leaves or its depth replaced, by row of the table.
 
     With all cities on one side there is no cut: BS1 solves the one leaf, and the merge follows.
-    Down to leaves of 10, the size that BS1 was trained on, the same networks cut and merge at every
-    level.
+    Silent and oracle leaves hand up what they say as it is, at every level.
     """
-    merge, growth, deep = model.merge, model.growth, Growth(halve_to=min(SIZES))
+    merge = model.merge
     assert isinstance(merge, PairMerge)
     assert isinstance(flat.merge, PairMerge)
-    stronger = PairMerge(flat.merge.leaf, merge.merge)
-    stronger.leaf_head, stronger.merge_head = flat.merge.leaf_head, merge.merge_head
-    return {
-        "learned split": model,
-        "cut at the median": DiCoNet(AcrossSplit(), merge, growth),
-        "random split": DiCoNet(RandomSplit(), merge, growth),
-        "all on one side": DiCoNet(OneSide(), merge, growth),
-        "down to leaves of 10, learned split": DiCoNet(model.split, merge, deep),
-        "down to leaves of 10, cut at the median": DiCoNet(AcrossSplit(), merge, deep),
-        "down to leaves of 10, random split": DiCoNet(RandomSplit(), merge, deep),
-        "leaves silenced": DiCoNet(model.split, Leaves(merge, "silent"), growth),
-        "BS2 at the leaves": DiCoNet(model.split, stronger, growth),
-        "BS2 at the leaves, random split": DiCoNet(RandomSplit(), stronger, growth),
-        "BS2 at the leaves, all on one side": DiCoNet(OneSide(), stronger, growth),
-        "oracle leaves": DiCoNet(model.split, Leaves(merge, "oracle"), growth),
-        "oracle leaves, random split": DiCoNet(RandomSplit(), Leaves(merge, "oracle"), growth),
+    said, stronger = merge_of(merge, merge, binarise=False), merge_of(flat.merge, merge)
+    splits = {
+        "learned split": model.split,
+        "cut at the median": AcrossSplit(),
+        "random split": RandomSplit(),
+        "all on one side": OneSide(),
     }
+    rows = {name: DiCoNet(split, merge, model.growth) for name, split in splits.items()}
+    once, twice = Growth(depth=1), Growth(halve_to=2 * min(SIZES))
+    rows["one cut, learned split"] = DiCoNet(model.split, merge, once)
+    rows["one cut, random split"] = DiCoNet(RandomSplit(), merge, once)
+    rows["BS2 at leaves of 20, learned split"] = DiCoNet(model.split, stronger, twice)
+    rows["BS2 at leaves of 20, random split"] = DiCoNet(RandomSplit(), stronger, twice)
+    rows["scores handed up, not tours"] = DiCoNet(model.split, said, model.growth)
+    rows["no network: edge lengths in the beam"] = DiCoNet(RandomSplit(), ByLength(), depth=0)
+    rows["leaves silenced"] = DiCoNet(model.split, Leaves(said, "silent"), model.growth)
+    rows["oracle leaves"] = DiCoNet(model.split, Leaves(said, "oracle"), model.growth)
+    rows["oracle leaves, random split"] = DiCoNet(
+        RandomSplit(), Leaves(said, "oracle"), model.growth
+    )
+    return rows
+
+
+def merge_of(leaves: PairMerge, merge: PairMerge, binarise: bool | None = None) -> PairMerge:
+    """A merge with the leaves of one network and the rest of another."""
+    how = merge.binarise if binarise is None else binarise
+    both = PairMerge(leaves.leaf, merge.merge, how)
+    both.leaf_head, both.merge_head = leaves.leaf_head, merge.merge_head
+    return both
 
 
 def reproduce(

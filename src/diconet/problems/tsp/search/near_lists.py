@@ -78,9 +78,12 @@ def _fill(cities, first, starts, others, lists):
 
 
 def _triangulated(cities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The start of each city's Delaunay neighbours, and all of them; none for collinear cities."""
+    """The start of each city's Delaunay neighbours, and all of them; none for too few cities.
+
+    Cities are joggled by about rounding error: many on one circle would take quadratic time.
+    """
     try:
-        starts, others = Delaunay(cities).vertex_neighbor_vertices
+        starts, others = Delaunay(cities, qhull_options="Qbb Q12 QJ").vertex_neighbor_vertices
     except QhullError:
         return np.zeros(len(cities) + 1, dtype=np.int32), np.empty(0, dtype=np.int32)
     return starts, others
