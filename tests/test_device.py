@@ -66,7 +66,7 @@ CASES: dict[str, Any] = {
     "knapsack paper": knapsack.Settings("fill", width=4, num_layers=2, train=SHORT),
     "tsp default": tsp.Settings(leaf_size=5, **_TSP),
     "tsp bs1": tsp.Settings("pairs", **_TSP),
-    "tsp pairs": tsp.Settings("pairs", depth=1, **_TSP),
+    "tsp pairs": tsp.Settings("pairs", leaf_size=5, binarise=True, **_TSP),
     "sort default": algorithms.Recipe("sort").Settings(SHORT),
     "subarray default": algorithms.Recipe("subarray").Settings(SHORT),
 }
@@ -86,7 +86,7 @@ def prepared(name: str, folder: Path) -> tuple[Problem, Any]:
     problem, settings = find_problem(name.split()[0]), CASES[name]
     if name == "tsp pairs":
         leaf = folder / "leaf.safetensors"
-        save(tsp.build(replace(settings, depth=0)), leaf, half=False)
+        save(tsp.build(replace(settings, leaf=None)), leaf, half=False)
         settings = replace(settings, leaf=str(leaf))
     if name.startswith("tsp"):  # made before there is another device
         tsp.labels(settings)

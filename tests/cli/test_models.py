@@ -14,8 +14,10 @@ from diconet import __version__
 from diconet.cli import main
 from diconet.cli.models import NOTES, code_version, note_origin
 from diconet.core.files import read_notes
+from diconet.core.model import DiCoNet
 from diconet.core.weights import save
 from diconet.learn.config import TrainConfig
+from diconet.nets.graph_split import GraphSplit
 from diconet.problems.catalog import built_in, find_problem
 from diconet.problems.networks import as_network
 from diconet.problems.problem import Problem
@@ -68,7 +70,7 @@ def test_figures_tell_what_the_network_reaches_without_the_search_after_it(
 ) -> None:
     problem = find_problem("kmeans")
     monkeypatch.setattr(type(problem), "sizes", (320,))
-    how = {"model": "kmeans_graph_gaussian2", "num_sets": 5}
+    how = {"model": "kmeans_graph", "num_sets": 5}
     searched, alone = (problem.evaluate(**how, how=way)[0] for way in ({}, problem.alone))
     assert alone["value"] > searched["value"] + 0.01
     text = f"n=320 cost / Lloyd {searched['value']:.5g} (alone {alone['value']:.5g})"
@@ -76,12 +78,24 @@ def test_figures_tell_what_the_network_reaches_without_the_search_after_it(
 
 
 def test_figures_are_on_points_with_as_many_coordinates_as_the_network_takes(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     problem = find_problem("kmeans")
     monkeypatch.setattr(type(problem), "sizes", (40,))
-    text = problem.figures("kmeans_graph_gaussian10", None, num_sets=2)
+    save(DiCoNet(GraphSplit(10, width=4, num_layers=1), depth=1), tmp_path / "ten.safetensors")
+    text = problem.figures(str(tmp_path / "ten.safetensors"), None, num_sets=2)
     assert text.startswith("n=40 cost / Lloyd ")
+
+
+def test_figures_of_a_network_without_a_tree_are_those_of_its_labels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No search follows, so it is far from Lloyd's clusters."""
+    problem = find_problem("kmeans")
+    monkeypatch.setattr(type(problem), "sizes", (320,))
+    name, _, value = problem.figures("kmeans_softmax", None, num_sets=5).rpartition(" ")
+    assert name == "n=320 cost / Lloyd"
+    assert float(value) > 1.5
 
 
 def test_a_network_that_solve_does_not_take_has_no_figures(

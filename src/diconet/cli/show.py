@@ -60,7 +60,7 @@ def _beside(record: Record | None) -> str:
     if record is None:
         return ""
     error = record.get("error")
-    around = "" if error is None else f" ± {error:.1g}"
+    around = "" if error is None else f" ± {cell(float(f'{error:.1g}'))}"
     paper = "" if record["paper"] is None else f" ({cell(record['paper'])})"
     return cell(record["ours"]) + around + paper
 

@@ -102,24 +102,12 @@ def find(model: str | Path, setting: str = "model") -> DiCoNet:
     return load(find_path(model, setting))
 
 
-class NotShippedError(ValueError):
-    """A network that is not shipped with the package."""
-
-
 def shipped(name: str) -> DiCoNet:
     """A fresh copy of a shipped network, such as "hull"."""
     if name not in shipped_names():
         names = ", ".join(sorted(shipped_names()))
-        raise NotShippedError(f"name must be one of {names}; got {name!r}.")
+        raise ValueError(f"name must be one of {names}; got {name!r}.")
     return find(name)
-
-
-def if_there(find: Callable[[str], DiCoNet], name: str) -> DiCoNet | None:
-    """The network of a name, or None if none is shipped."""
-    try:
-        return find(name)
-    except NotShippedError:
-        return None
 
 
 def from_runs(folders: Mapping[str, Path]) -> Callable[[str], DiCoNet]:

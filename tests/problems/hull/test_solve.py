@@ -257,3 +257,4 @@ def test_every_way_to_divide_is_measured_and_right() -> None:
     assert (20, "none") in ways
     assert (FEWEST, "learned, after the sieve") in ways
     assert all(record["exact"] == 100 for record in records)
+    assert all(record["sets"] >= 3 and record["error"] > 0 for record in records)

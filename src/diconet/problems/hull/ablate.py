@@ -6,7 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from diconet.core.answers import Sequences
 from diconet.core.coin import RandomSplit
@@ -24,14 +26,18 @@ from diconet.problems.networks import as_network
 _UNDIVIDED = 500
 """The largest set solved in one piece: more pairs times third points do not fit in memory."""
 
+_FEWEST_SETS = 3
+"""What a standard error is taken over at least."""
+
 
 def ablate(
     seconds: float = 2.0, sizes: Sequence[int] = (200, 2_000, 20_000), seed: int = 0
 ) -> list[dict[str, Any]]:
     """How many sets each division solves in `seconds` of processor time, and how many exactly.
 
-    All rows use the default network's merge; "none" is one leaf, for small sets only. In the
-    last row, the judge first discards points that cannot be corners.
+    All rows use the default network's merge and have at least three sets; "none" is one leaf, for
+    small sets only. In the last row, the judge first discards points that cannot be corners.
+    "error" is the standard error of "seconds per set".
     """
     model = as_network(PROBLEM, None)
     ways = {
@@ -53,20 +59,31 @@ def ablate(
 
 
 def _run(network: DiCoNet, sieved: bool, size: int, seconds: float, seed: int) -> dict[str, float]:
-    """Solves fresh sets until the time is up, at least one."""
-    task, solved, right = HullTask(), 0, 0.0
-    spent = 0.0
-    while solved == 0 or spent < seconds:
-        points = task.sample(1, size, rng=phase_generator("ablate", seed, size, solved)).items
-        points = points.double()
+    """Solves fresh sets until the time is up; a small one before that, which compiles."""
+    small = HullTask().sample(1, 50, rng=phase_generator("ablate", seed))
+    _solved(network, sieved, small.items.double())
+    times: list[float] = []
+    right = 0.0
+    while len(times) < _FEWEST_SETS or sum(times) < seconds:
+        rng = phase_generator("ablate", seed, size, len(times))
+        points = HullTask().sample(1, size, rng=rng).items.double()
         start = time.process_time()
-        kept = torch.arange(size)
-        if sieved:
-            kept = kept[from_host(may_be_corners(network, points), kept)]
-        with torch.inference_mode():
-            found = network(SetBatch.of([points[kept]])).solution
-        spent += time.process_time() - start
-        whole = Sequences.of([kept[found.places]])
-        right += exact(whole, task.oracle(SetBatch.of([points]))).double().sum().item()
-        solved += 1
-    return {"sets": solved, "exact": 100 * right / solved, "seconds per set": spent / solved}
+        found = _solved(network, sieved, points)
+        times.append(time.process_time() - start)
+        right += exact(found, HullTask().oracle(SetBatch.of([points]))).double().sum().item()
+    return {
+        "sets": len(times),
+        "exact": 100 * right / len(times),
+        "seconds per set": float(np.mean(times)),
+        "error": float(np.std(times, ddof=1) / np.sqrt(len(times))),
+    }
+
+
+def _solved(network: DiCoNet, sieved: bool, points: Tensor) -> Sequences:
+    """The hull of one set, with or without the sieve."""
+    kept = torch.arange(len(points))
+    if sieved:
+        kept = kept[from_host(may_be_corners(network, points), kept)]
+    with torch.inference_mode():
+        found = network(SetBatch.of([points[kept]])).solution
+    return Sequences.of([kept[found.places]])

@@ -64,7 +64,7 @@ def _ways() -> dict[str, DiCoNet]:
         "random division": CoreSplit(deal="random"),
         _HAND: CoreSplit(),
         "learned division": CoreSplit(network),  # type: ignore[arg-type]
-        "learned scores": CoreSplit(network, choose=True),  # type: ignore[arg-type]
+        "learned division and core": CoreSplit(network, choose=True),  # type: ignore[arg-type]
     }
     growths = {"no division": Growth(depth=1)}
     return {
