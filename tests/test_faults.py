@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from tests.learn.test_train import HERE, ROOT, small_run, weights
+from tests.learn.test_train import HERE, ROOT, in_two_processes, small_run, weights
 
 DYING = """
 import os, signal, sys, threading, time, torch
@@ -26,9 +26,10 @@ def die():
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
 
-if os.environ["RANK"] == "1":
+if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
     threading.Thread(target=die, daemon=True).start()
-small_run(sys.argv[1], 200, schedule="epoch")
+small_run(sys.argv[1], int(sys.argv[2]), schedule="epoch")
+Path(f"{sys.argv[1]}/ended-{os.environ['RANK']}").write_text(os.environ["TORCHELASTIC_RESTART_COUNT"])
 """
 
 
@@ -47,7 +48,7 @@ def test_when_one_of_two_processes_is_killed_the_run_stops_and_goes_on(tmp_path:
     script.write_text(DYING)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2"]
     done = subprocess.run(
-        [*torchrun, "--standalone", script, run],
+        [*torchrun, "--standalone", script, run, "200"],
         cwd=ROOT,
         env=os.environ | HERE,
         capture_output=True,
@@ -63,6 +64,17 @@ def test_when_one_of_two_processes_is_killed_the_run_stops_and_goes_on(tmp_path:
         assert torch.allclose(value, kept[name], atol=1e-4), name
     small_run(run, before + 3, schedule="epoch")
     assert torch.load(run / "checkpoint.pt", weights_only=True)["step"] == before + 3
+
+
+def test_processes_that_torchrun_starts_again_go_on_to_the_same_weights(tmp_path: Path) -> None:
+    """The restarted ones must not look for each other where the killed ones were."""
+    script, run = tmp_path / "run.py", tmp_path / "run"
+    script.write_text(DYING)
+    in_two_processes(script, run, 60)
+    assert [int((run / f"ended-{rank}").read_text()) > 0 for rank in range(2)] == [True, True]
+    small_run(tmp_path / "whole", 60, schedule="epoch")
+    for name, value in weights(tmp_path / "whole").items():
+        assert torch.allclose(value, weights(run)[name], atol=1e-4), name
 
 
 def test_the_sdist_holds_all_that_its_tests_read_or_import() -> None:

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from jaxtyping import Int
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from diconet.core.host import numbers
 from diconet.core.model import DiCoNet
@@ -108,7 +109,15 @@ def join_group(device: torch.device) -> Group:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return Group()
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        store, rank, world = next(rendezvous("env://"))
+        # Processes that torchrun starts again share the store, with addresses of those that died.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        dist.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            store=dist.PrefixStore(f"attempt {attempt}", store),  # type: ignore[attr-defined]
+            rank=rank,
+            world_size=world,
+        )
         atexit.register(dist.destroy_process_group)
     return Group(dist.get_rank(), dist.get_world_size())
 
