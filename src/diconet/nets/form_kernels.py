@@ -8,8 +8,10 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
 
-@njit(cache=True, nogil=True, inline="always")
+
+@njit(**INNER, inline="always")
 @no_type_check
 def _of_pair(items, first, second, one, other):
     """One of (1, first item's features, second item's features), times another one."""
@@ -23,7 +25,7 @@ def _of_pair(items, first, second, one, other):
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def form_of_pair(items, first, second, coefficients, pairs):
     """A form of two items, summed in the order of its terms; zero terms are skipped."""
@@ -35,7 +37,7 @@ def form_of_pair(items, first, second, coefficients, pairs):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def merge_ordered(items, offsets, middle, coefficients, pairs):
     """The rows of every node in order, and how many pairs were compared.
@@ -73,7 +75,7 @@ def merge_ordered(items, offsets, middle, coefficients, pairs):
     return order, compared
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _along(items, rows, middle, axes):
     """Merges two halves of rows into one order; returns the coordinate and the comparisons made.
@@ -103,7 +105,7 @@ def _along(items, rows, middle, axes):
     return axis, compared
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _dominated(items, row, other, coefficients, pairs):
     """Whether `other` dominates `row`: no form is negative, and at least one is positive."""
@@ -116,7 +118,7 @@ def _dominated(items, row, other, coefficients, pairs):
     return some
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def merge_fronts(items, offsets, middle, coefficients, pairs):
     """The rows of every node by their first feature, which of them stay, and how many were tested.
@@ -155,7 +157,7 @@ def merge_fronts(items, offsets, middle, coefficients, pairs):
     return order, stays, tested
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def form_of_step(items, row, x, y, coefficients, pairs):
     """A form of a point in the plane (inputs 1 and 2) and an offset from it (3 and 4)."""
@@ -174,7 +176,7 @@ def form_of_step(items, row, x, y, coefficients, pairs):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _box(items, start, stop):
     """The minimum and maximum of each coordinate."""
@@ -186,14 +188,14 @@ def _box(items, start, stop):
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _gap(low, high, value):
     """How far a number lies outside an interval."""
     return max(low - value, value - high, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def merge_closest(items, offsets, middle, axes, best, ends, reach, coefficients, pairs):
     """The rows of every node sorted along one coordinate, and which; its closest pair; the work.

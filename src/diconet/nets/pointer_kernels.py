@@ -11,6 +11,8 @@ import typing
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
+
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
 """Fast-math flags that preserve infinities and NaN."""
 
@@ -28,7 +30,7 @@ _EVEN_1, _EVEN_0 = np.float32(2.26843463243900e-03), np.float32(4.89352518554385
 
 
 @typing.no_type_check
-@njit(inline="always", fastmath=_FAST, error_model="numpy")
+@njit(**INNER, inline="always", fastmath=_FAST)
 def _tanh(x):
     x = min(max(x, -_LIMIT), _LIMIT)
     s = x * x
@@ -38,27 +40,27 @@ def _tanh(x):
 
 
 @typing.no_type_check
-@njit(inline="always", fastmath=_FAST, error_model="numpy")
+@njit(**INNER, inline="always", fastmath=_FAST)
 def _sigmoid(x):
     return _HALF + _HALF * _tanh(_HALF * x)
 
 
 @typing.no_type_check
-@njit(inline="always", fastmath=_FAST, error_model="numpy")
+@njit(**INNER, inline="always", fastmath=_FAST)
 def _sum(out, a, b, c):
     for h in range(len(out)):
         out[h] = a[h] + b[h] + c[h]
 
 
 @typing.no_type_check
-@njit(inline="always", fastmath=_FAST, error_model="numpy")
+@njit(**INNER, inline="always", fastmath=_FAST)
 def _add(out, times, a):
     for h in range(len(out)):
         out[h] += times * a[h]
 
 
 @typing.no_type_check
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(**KERNEL, fastmath=_FAST)
 def gru_step(
     low, high, inputs, w_in, b_in, bias, recalled, previous, states, gates, product, begin
 ) -> None:
@@ -94,7 +96,7 @@ def gru_step(
 
 
 @typing.no_type_check
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(**KERNEL, fastmath=_FAST)
 def gru_step_back(
     low, high, step, previous, states, gates, product, grad, d_recalled, d_new, first
 ) -> None:
@@ -123,7 +125,7 @@ def gru_step_back(
 
 
 @typing.no_type_check
-@njit(inline="always", fastmath=_FAST, error_model="numpy")
+@njit(**INNER, inline="always", fastmath=_FAST)
 def _score(key, query, weight):
     total = weight[0] * np.float32(0)
     for h in range(len(weight)):
@@ -132,7 +134,7 @@ def _score(key, query, weight):
 
 
 @typing.no_type_check
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(**KERNEL, fastmath=_FAST)
 def point(
     low,
     high,
@@ -176,7 +178,7 @@ def point(
 
 
 @typing.no_type_check
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(**KERNEL, fastmath=_FAST)
 def point_backward(
     keys,
     key_row,

@@ -11,6 +11,7 @@ import dask.array as da
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import KERNEL
 from diconet.core.model import DiCoNet
 from diconet.problems.inputs import check_count, check_seed
 from diconet.problems.kmeans.problem import PROBLEM
@@ -125,7 +126,7 @@ def _nearest(
     return labels, sums, mass, float(cost)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(**KERNEL, fastmath=True)
 @no_type_check
 def nearest(x, by_feature, labels, sums, mass):
     """The nearest centre of each point, what comes together at each centre, and the cost."""

@@ -18,6 +18,7 @@ from jaxtyping import Int
 from numba import njit
 from torch import Tensor
 
+from diconet.core.compiled import KERNEL
 from diconet.core.sets import SetBatch, at_own_scale
 from diconet.core.tree import Cut, Growth, PartitionTree, Split, grow
 from diconet.nets.axes import cut_across
@@ -174,7 +175,7 @@ class MedianSplit:
         return cut_across(sets, angle + across, sets.sizes // 2)
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def _descend(points, centre, normals, places, below, cells):
     for i in range(len(points)):

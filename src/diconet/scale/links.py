@@ -16,6 +16,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from diconet.core.compiled import KERNEL
+
 _FEW = 8
 
 
@@ -121,7 +123,7 @@ def _trips(partner: np.ndarray) -> np.ndarray:
     return np.asarray(connected_components(linked, directed=False)[1])
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def _walk(partner, many):
     """Where each run begins on the one round trip, and whether it is traversed forward."""

@@ -15,6 +15,8 @@ import typing
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
+
 HALVINGS = 40
 """Bisection steps to find a node's budget."""
 
@@ -22,7 +24,7 @@ NOTHING = -(2**62)
 """Below the value of any choice."""
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @typing.no_type_check
 def rising(key):
     """The ascending order of int64 keys, by merges: NumPy's sort would take seconds to compile."""
@@ -47,14 +49,14 @@ def rising(key):
     return order
 
 
-@njit(cache=True)
+@njit(**INNER)
 @typing.no_type_check
 def _by_loss(loss):
     """The order of ascending loss: the bits of nonnegative numbers sort like their values."""
     return rising(loss.view(np.int64))
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @typing.no_type_check
 def undominated(value, order):
     """The entries of `order` (ascending weight, descending value) worth keeping, in that order."""
@@ -68,7 +70,7 @@ def undominated(value, order):
     return order[:count]
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @typing.no_type_check
 def by_weight(weight, value):
     """The order of ascending weight, with descending value among equals."""
@@ -87,7 +89,7 @@ def by_weight(weight, value):
     return order
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @typing.no_type_check
 def pairs_within(la, a, lb, b, budget):
     """How many pairs of two lists, sorted by loss, lose no more than the budget."""
@@ -101,7 +103,7 @@ def pairs_within(la, a, lb, b, budget):
     return count
 
 
-@njit(cache=True)
+@njit(**INNER)
 @typing.no_type_check
 def _spread(weight, loss, order, most, target):
     """At most `most` entries of a list: those that lose least.
@@ -133,7 +135,7 @@ def _spread(weight, loss, order, most, target):
     return kept
 
 
-@njit(cache=True)
+@njit(**INNER)
 @typing.no_type_check
 def _thinned(wa, la, a, wb, lb, b, budget, most, target):
     """Two lists sorted by loss, and a budget, with at most `most` pairs within it."""
@@ -153,7 +155,7 @@ def _thinned(wa, la, a, wb, lb, b, budget, most, target):
     return a, b, budget
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @typing.no_type_check
 def join(wa, va, la, ma, wb, vb, lb, mb, budget, budget_2, most, target):
     """All pairs within the budgets as one list; thinned out first if they exceed `most`.
@@ -192,7 +194,7 @@ def join(wa, va, la, ma, wb, vb, lb, mb, budget, budget_2, most, target):
     return weight[keep], value[keep], loss[keep], loss_2[keep], left[keep], right[keep], whole
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @typing.no_type_check
 def best_pair(wa, va, wb, vb, room):
     """The most valuable two choices that fit together: value and indices (-1: none)."""

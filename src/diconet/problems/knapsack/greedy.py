@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from numba import njit
 from torch import Tensor
 
+from diconet.core.compiled import KERNEL
 from diconet.core.host import from_host, to_host
 from diconet.core.segments import segment_sort
 from diconet.core.sets import SetBatch
@@ -84,7 +85,7 @@ def greedy_that_skips(sets: SetBatch) -> Bool[Tensor, "items"]:
     return greedy_fill(sets, by_ratio(sets))
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @typing.no_type_check
 def _fill(items, order, offsets, room, chosen, skip):
     for s in range(len(room)):

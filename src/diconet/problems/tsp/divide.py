@@ -10,7 +10,6 @@ the answer does not depend on it; under a time limit, one thread has the tour in
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,8 @@ import numpy as np
 import torch
 from numba import njit
 
+from diconet.core.compiled import KERNEL
+from diconet.core.host import available_threads
 from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, Level, fold, grow
 from diconet.nets.axes import AcrossSplit
@@ -192,7 +193,7 @@ class _Round:
         threads: int | None,
     ) -> None:
         self.metric, self.near, self.budget = metric, near, budget
-        self.step, self.tiny, self.threads = step, tiny, threads or available_threads()
+        self.step, self.tiny, self.threads = step, tiny, threads or usual_threads()
         self.seeds = (seed, number)
         num = len(tour)
         # Strands begin elsewhere in every round, so that their ends move too.
@@ -257,9 +258,9 @@ class _Round:
         )
 
 
-def available_threads() -> int:
-    """One thread per strand, unless the process is limited to fewer, as Dask's workers are."""
-    return min(_STRANDS, int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or _STRANDS))
+def usual_threads() -> int:
+    """One thread per strand, unless torch is limited to fewer, as in Dask's workers."""
+    return min(_STRANDS, available_threads())
 
 
 def _parts(level: Level, near: np.ndarray) -> Iterator[tuple[np.ndarray, bool]]:
@@ -288,7 +289,7 @@ def _parts(level: Level, near: np.ndarray) -> Iterator[tuple[np.ndarray, bool]]:
             yield some, True
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def _at_cut(near, node, side, width):
     """Cities with a near neighbour across their node's cut, and those up to `width` edges away."""

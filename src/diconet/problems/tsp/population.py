@@ -18,7 +18,7 @@ from diconet.core.sets import SetBatch
 from diconet.core.tree import Growth, fold, grow
 from diconet.nets.axes import AcrossSplit
 from diconet.problems.tsp.crossing import Crossing, Crowd, Run
-from diconet.problems.tsp.divide import Budget, available_threads
+from diconet.problems.tsp.divide import Budget, usual_threads
 from diconet.problems.tsp.search.decode import greedy_tour
 from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
@@ -46,7 +46,7 @@ _EDGES = 8  # per city, among which starts differ
 
 def is_crossed(cities: int, budget: Budget, threads: int | None = None) -> bool:
     """Whether to cross tours of this many cities: if there is time for a few of them."""
-    work = _WORK * _FEWEST * cities / (threads or available_threads())
+    work = _WORK * _FEWEST * cities / (threads or usual_threads())
     return _SMALLEST <= cities <= _LARGEST and budget.left >= work
 
 
@@ -82,7 +82,7 @@ def crossed(
     """
     best = np.array(tour, dtype=np.int32)
     tiny = _MARGIN * max(metric.length(best) / metric.unit, 1e-290)
-    threads = threads or available_threads()
+    threads = threads or usual_threads()
     ratio = _ratio(len(best), leaf) / threads
     number = 0
     with _running(threads) as run:

@@ -9,6 +9,8 @@ import numpy as np
 from numba import njit
 from scipy.spatial.distance import cdist
 
+from diconet.core.compiled import KERNEL
+
 _EXACT_UP_TO = 12
 _SEARCH_FROM = 21
 
@@ -41,7 +43,7 @@ def nearest_neighbour_tour(cities: np.ndarray) -> np.ndarray:
     return np.asarray(_nearest_neighbour(x, y))
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @no_type_check
 def _nearest_neighbour(x, y):
     n = len(x)

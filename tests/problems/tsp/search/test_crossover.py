@@ -8,13 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diconet.problems.tsp.crossing import Crowd
+from diconet.problems.tsp.search import cycles, variety
 from diconet.problems.tsp.search.crossover import Room, Tours, cross_all
-from diconet.problems.tsp.search.cycles import alternating, differences, segment_of, subtours
 from diconet.problems.tsp.search.exchange import positions
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import near_lists
 from diconet.problems.tsp.search.parts import all_positions, disputed, restricted
-from diconet.problems.tsp.search.variety import count, frequencies, loss
+from diconet.problems.tsp.search.variety import frequencies
+from tests.compiled import from_python
+
+alternating, differences = from_python(cycles.alternating), from_python(cycles.differences)
+segment_of, subtours = from_python(cycles.segment_of), from_python(cycles.subtours)
+count, loss = from_python(variety.count), from_python(variety.loss)
 
 KINDS = ["euclidean", "EUC_2D", "CEIL_2D", "ATT", "GEO", "haversine"]
 

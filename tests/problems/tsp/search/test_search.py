@@ -5,21 +5,23 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diconet.problems.tsp.divide import WHOLE, Budget, _Step, _steps, searched
-from diconet.problems.tsp.search import exchange
+from diconet.problems.tsp.divide import WHOLE, Budget, _Step, _steps, searched, usual_threads
+from diconet.problems.tsp.search import exchange, parts
 from diconet.problems.tsp.search.decode import greedy_tour
 from diconet.problems.tsp.search.exchange import positions
 from diconet.problems.tsp.search.local import search
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
-from diconet.problems.tsp.search.parts import core_of, search_part
+from diconet.problems.tsp.search.parts import search_part
 from tests.compiled import from_python
 
 measured, new_room = from_python(exchange.measured), from_python(exchange.new_room)
 improve, rewrite = from_python(exchange.improve), from_python(exchange.rewrite)
+core_of = from_python(parts.core_of)
 keep, take_back = from_python(exchange.keep), from_python(exchange.take_back)
 
 
@@ -205,6 +207,12 @@ def test_one_thread_and_two_give_the_same_tour_and_another_seed_another() -> Non
     assert np.array_equal(tours[0], tours[1])
     assert np.array_equal(tours[0], tours[2])
     assert not np.array_equal(tours[0], tours[3])
+
+
+def test_torch_says_how_many_threads_there_are(two_threads: None) -> None:
+    assert usual_threads() == 2
+    torch.set_num_threads(1)
+    assert usual_threads() == 1
 
 
 def test_more_rounds_only_shorten_and_seams_do_not_stay() -> None:

@@ -7,6 +7,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
 from diconet.problems.tsp.search.metric import Metric, tour_length
 
 _UNLIKELY = -20.0  # the log-probability of a step that is in no list
@@ -28,7 +29,7 @@ def beam_tour(metric: Metric, near: np.ndarray, scores: np.ndarray, width: int =
     return np.asarray(found, dtype=np.int64)
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @no_type_check
 def _beam(xy, code, near, scores, width):
     n, slots = near.shape
@@ -75,7 +76,7 @@ def _beam(xy, code, near, scores, width):
     return paths[kept]
 
 
-@njit(cache=True)
+@njit(**INNER)
 @no_type_check
 def _likeliest(offered, width):
     """The best `width` offers, in no order: sorting them all takes longer."""
@@ -89,7 +90,7 @@ def _likeliest(offered, width):
     return best
 
 
-@njit(cache=True)
+@njit(**INNER)
 @no_type_check
 def _nearest_unseen(xy, seen, here):
     best, found = np.inf, here

@@ -11,6 +11,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER
 from diconet.problems.tsp.search.cycles import segment_of, subtours
 from diconet.problems.tsp.search.exchange import held
 from diconet.problems.tsp.search.local import draw
@@ -21,7 +22,7 @@ _TRIES = 20  # to find another cycle near by
 _WIDE = 10  # near neighbours tried to join two tours
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def mark(room, cut):
     """Marks each city of a cycle by its number; if it is on two, by the later one."""
@@ -30,7 +31,7 @@ def mark(room, cut):
             room.owner[room.cycles[place]] = j
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def gather(near, room, cycle, single, state):
     """Copies a cycle into `block`, with some cycles near it unless `single`; returns the length.
@@ -66,7 +67,7 @@ def gather(near, room, cycle, single, state):
             return length
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def make_child(xy, code, near, tour, pos, link, room, length, tiny):
     """What replacing the edges along a block gains, and how many edges are replaced in all.
@@ -106,7 +107,7 @@ def make_child(xy, code, near, tour, pos, link, room, length, tiny):
     return gain, changes
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _join(xy, code, near, tour, pos, link, room, k, parts, changes):
     """Joins the smallest subtour to another at two edges; returns the gain, -inf if it cannot.
@@ -160,7 +161,7 @@ def _join(xy, code, near, tour, pos, link, room, k, parts, changes):
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def replace_edges(adjacent, removed, added, low, high):
     """Replaces some edges among the neighbours of cities."""
@@ -172,7 +173,7 @@ def replace_edges(adjacent, removed, added, low, high):
             adjacent[a, 0 if adjacent[a, 0] < 0 else 1] = b
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def walk_along(adjacent, tour, pos):
     """Rewrites a tour in the order in which its cities are adjacent."""

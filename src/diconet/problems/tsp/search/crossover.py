@@ -13,6 +13,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
 from diconet.problems.tsp.search.children import (
     gather,
     make_child,
@@ -152,7 +153,7 @@ def cross_all(
     return gain
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def _shuffled(many, state):
     """Numbers in random order."""
@@ -163,7 +164,7 @@ def _shuffled(many, state):
     return order
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def _cross_some(xy, code, near, many, order, last, other, other_pos, room, tiny, greedy):
     """Crosses some tours, each with the next, the last one with a copy of tour `last`.
@@ -175,21 +176,17 @@ def _cross_some(xy, code, near, many, order, last, other, other_pos, room, tiny,
     for i in range(len(order)):
         if room.used[0] + len(room.removed[0]) > len(room.out):
             break
+        beside, beside_pos, link = other, other_pos, many.links[last]
         if i + 1 < len(order):
             j = order[i + 1]
-            total += _cross(
-                xy, code, near, many, order[i], many.tours[j], many.places[j], many.links[j], room,
-                tiny, greedy,
-            )  # fmt: skip
-        else:
-            total += _cross(
-                xy, code, near, many, order[i], other, other_pos, many.links[last], room, tiny,
-                greedy,
-            )  # fmt: skip
+            beside, beside_pos, link = many.tours[j], many.places[j], many.links[j]
+        total += _cross(
+            xy, code, near, many, order[i], beside, beside_pos, link, room, tiny, greedy
+        )
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def _count(many, room):
     """Counts the edges that were replaced.
@@ -200,7 +197,7 @@ def _count(many, room):
     count(many.seen, many.times, room.out, room.used[0], -1)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _cross(xy, code, near, many, mine, other, other_pos, other_link, room, tiny, greedy):
     """Replaces a tour by its best child with another, if that is shorter; returns the gain."""
@@ -231,8 +228,10 @@ def _cross(xy, code, near, many, mine, other, other_pos, other_link, room, tiny,
         worth = gain if greedy else gain / max(cost, _LEAST)
         if worth > best:
             best, kept, own, won = worth, changes, length // 2, gain
-            room.removed[1, :changes] = room.removed[0, :changes]
-            room.added[1, :changes] = room.added[0, :changes]
+            for i in range(changes):  # slices would compile the text of an error, for seconds
+                for end in range(2):
+                    room.removed[1, i, end] = room.removed[0, i, end]
+                    room.added[1, i, end] = room.added[0, i, end]
     for place in range(room.bounds[cut]):
         room.owner[room.cycles[place]] = -1
     if kept > 0:

@@ -12,11 +12,12 @@ from typing import no_type_check
 
 from numba import njit
 
+from diconet.core.compiled import INNER
 from diconet.problems.tsp.search.exchange import beside, held
 from diconet.problems.tsp.search.local import draw
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def differences(
     tour, pos, link, other, other_pos, other_link, adjacent, rest, degree, differing
@@ -52,7 +53,7 @@ def differences(
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def alternating(rest, degree, differing, count, at, path, cycles, bounds, state):
     """Divides the edges of `differences` at random into cycles; returns their number.
@@ -100,7 +101,7 @@ def alternating(rest, degree, differing, count, at, path, cycles, bounds, state)
     return many
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _use(rest, degree, here, there, kind):
     """Removes an edge from those that are left."""
@@ -110,7 +111,7 @@ def _use(rest, degree, here, there, kind):
     degree[here, kind] -= 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def subtours(pos, cycle, onward, keys, nodes, label, sizes):
     """The number of closed tours that a tour falls into if the edges along a cycle are replaced.
@@ -152,7 +153,7 @@ def subtours(pos, cycle, onward, keys, nodes, label, sizes):
     return parts
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def segment_of(keys, k, place):
     """The segment of a position, given the k positions at which segments end."""
@@ -166,7 +167,7 @@ def segment_of(keys, k, place):
     return low if low < k else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _sort(keys, k):
     """Sorts the first k numbers (Shell's method: compiling a library's takes a second)."""

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from scipy.spatial import cKDTree
 
+from diconet.core.compiled import KERNEL
 from diconet.problems.tsp.search.metric import Metric
 
 _FEW = 300  # up to this many ends, every pair of them is examined
@@ -21,7 +22,7 @@ def greedy_tour(metric: Metric, edges: np.ndarray, scores: np.ndarray) -> np.nda
     return join_nearest(metric, link, other)
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def take_edges(edges, order, link, other):
     """Adds edges in order, unless a city would get three or a cycle would close.
@@ -60,7 +61,7 @@ def join_nearest(metric: Metric, link: np.ndarray, other: np.ndarray) -> np.ndar
             return walk(link)
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def walk(link):
     """The cities in order, along a single path or cycle."""

@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from scipy.spatial import Delaunay, QhullError, cKDTree
 
+from diconet.core.compiled import KERNEL
+
 _MANY = 10_000
 
 
@@ -45,7 +47,7 @@ def candidate_lists(
     return lists
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def _fill(cities, first, starts, others, lists):
     """Fills each list with its first others, then with its Delaunay neighbours, nearest first."""

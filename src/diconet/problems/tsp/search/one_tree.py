@@ -13,6 +13,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
 from diconet.problems.tsp.search.metric import Metric, distance
 
 LARGEST = 2_000
@@ -33,7 +34,7 @@ def held_karp_bound(metric: Metric) -> float:
     return float(math.ceil(bound)) if metric.is_whole else metric.unit * bound
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 @no_type_check
 def _ascend(xy, code, rounds):
     """Raises prices where the 1-tree has too many edges, with Volgenant and Jonker's steps."""
@@ -61,7 +62,7 @@ def _ascend(xy, code, rounds):
     return best
 
 
-@njit(cache=True)
+@njit(**INNER)
 @no_type_check
 def _one_tree(xy, code, price, degree):
     """The length of the shortest 1-tree under these prices, minus what they add to any tour."""

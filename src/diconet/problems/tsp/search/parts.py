@@ -13,6 +13,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
 from diconet.problems.tsp.search.exchange import beside, held
 from diconet.problems.tsp.search.local import search
 
@@ -21,7 +22,7 @@ _MARGIN = 2  # edges between the core of a part and its border
 _CLOSE = 5  # a city is at a border if one of this many near neighbours is missing
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def search_part(
     xy, code, near, path, pos, strand, local, members, closed, descend, kicks, walk, tiny, seed,
@@ -39,10 +40,7 @@ def search_part(
     m = len(members)
     if m < _FEWEST:
         return 0.0
-    where = np.empty(m, dtype=np.int32)
-    for i in range(m):
-        where[i] = pos[members[i]]
-    where.sort()
+    where = _sorted(pos, members, len(path))
     mine = strand[members[0]]
     own_xy = np.empty((m, 2))
     for i in range(m):
@@ -76,7 +74,7 @@ def search_part(
     return gain
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def core_of(near, missing):
     """The cities of a part that lie some edges away from those with a missing neighbour."""
@@ -91,7 +89,7 @@ def core_of(near, missing):
     return np.flatnonzero(~outer).astype(np.int32)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _links(where, size, closed):
     """Which neighbours in the part are joined by a path outside it; at most two per city."""
@@ -109,7 +107,7 @@ def _links(where, size, closed):
     return link
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _write_back(path, pos, where, tour, link):
     """Writes the part back to the path in its new order."""
@@ -152,7 +150,7 @@ def _write_back(path, pos, where, tour, link):
         pos[new[place]] = place
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def all_positions(tours):
     """The position of each city on each of many tours."""
@@ -163,7 +161,7 @@ def all_positions(tours):
     return places
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def restricted(tours, places, links, members):
     """Many tours as they pass through `members` only, and each one's links: its ways outside.
@@ -178,7 +176,7 @@ def restricted(tours, places, links, members):
     fixed = np.full((len(tours), m, 2), -1, dtype=np.int32)
     for which in range(len(tours)):
         tour, link, order = tours[which], links[which], orders[which]
-        where = _sorted(places[which], members)
+        where = _sorted(places[which], members, n)
         for i in range(m):
             order[i] = local[tour[where[i]]]
         for i in range(m):
@@ -190,7 +188,7 @@ def restricted(tours, places, links, members):
     return orders, fixed
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def put_back(tours, places, members, orders):
     """Writes tours through `members`, whose links are as they were, back to the whole ones."""
@@ -202,7 +200,7 @@ def put_back(tours, places, members, orders):
         back[members[i]] = i
     for which in range(len(tours)):
         tour, pos = tours[which], places[which]
-        where = _sorted(pos, members)
+        where = _sorted(pos, members, n)
         for i in range(m):
             rank[back[tour[where[i]]]] = i
         for i in range(m):
@@ -210,18 +208,23 @@ def put_back(tours, places, members, orders):
         _write_back(tour, pos, where, ranks, _links(where, n, True))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
-def _sorted(pos, members):
-    """The positions of some cities, in order."""
-    where = np.empty(len(members), dtype=np.int32)
+def _sorted(pos, members, size):
+    """The positions of some cities, in order: marked, since compiling a sort takes long."""
+    here = np.zeros(size, dtype=np.bool_)
     for i in range(len(members)):
-        where[i] = pos[members[i]]
-    where.sort()
+        here[pos[members[i]]] = True
+    where = np.empty(len(members), dtype=np.int32)
+    count = 0
+    for place in range(size):
+        if here[place]:
+            where[count] = place
+            count += 1
     return where
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def lists_within(near, members):
     """The candidate lists of `members` without other cities."""
@@ -238,7 +241,7 @@ def lists_within(near, members):
     return own
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def disputed(tours, places):
     """The cities whose neighbours are not the same on all tours."""

@@ -7,12 +7,13 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from diconet.core.compiled import INNER, KERNEL
 from diconet.problems.tsp.search.exchange import held
 
 _SLOTS = 12  # neighbours of a city whose edges are counted
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 @no_type_check
 def frequencies(tours, links):
     """Each city's neighbours on all tours, and the number of tours with each of these edges."""
@@ -30,7 +31,7 @@ def frequencies(tours, links):
     return seen, times
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def count(seen, times, edges, many, change):
     """Adds `change` to the counts of edges, except rare ones for which there is no slot."""
@@ -42,7 +43,7 @@ def count(seen, times, edges, many, change):
                 times[a, k] = max(times[a, k] + change, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def loss(seen, times, surprise, removed, added, many):
     """By how much replacing edges in one tour lowers the entropy of the edges of all tours.
@@ -58,7 +59,7 @@ def loss(seen, times, surprise, removed, added, many):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _times(seen, times, a, b):
     """The number of tours that have an edge."""
@@ -66,7 +67,7 @@ def _times(seen, times, a, b):
     return times[a, k] if k >= 0 and seen[a, k] == b else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 @no_type_check
 def _slot(seen, times, a, b):
     """Where the edge a-b is counted at a; if it is not, a free slot, or -1."""
