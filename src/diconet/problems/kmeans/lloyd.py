@@ -1,5 +1,9 @@
 """Lloyd's algorithm with bounds (Hamerly, 2010): most points need no distance in most rounds.
 
+Centres go beyond the means of their points, almost twice as far: with the same labels, a centre at
+m + b (c - m) in place of c costs no more for any b in [-1, 1]. So the cost can only fall, in fewer
+rounds and usually lower than if centres go to the means, which is b = 0.
+
 Points are processed in blocks of fixed size whose results are added in order, so
 the answer does not depend on the number of threads.
 """
@@ -17,6 +21,12 @@ from diconet.core.threads import in_parts
 from diconet.problems.kmeans.distances import add, between, find_near, two_nearest
 
 _BLOCK = 32_768
+_REACH = 1.9
+"""How far a centre goes, over its distance to the mean of its points; below 2 the cost falls."""
+
+_SETTLED = 2e-3
+"""If at most this share of the points moved in a round, later ones would gain next to nothing."""
+
 _ROUNDING = 1e-6
 """Rounding error of the single-precision bounds, relative to the size of the points."""
 
@@ -35,14 +45,15 @@ def lloyd(
     centres: np.ndarray,
     *,
     rounds: int,
-    tolerance: float = 1e-4,
+    settled: float = _SETTLED,
+    reach: float = _REACH,
     labels: np.ndarray | None = None,
 ) -> Settled:
     """Assigns each point to its nearest centre, then makes at most `rounds` rounds of Lloyd.
 
-    It stops when no point moves, or when the sum of the centres' squared moves is below
-    `tolerance` times the mean variance of the points' columns, as in scikit-learn. If two
-    centres are equally near, a point keeps its label.
+    It stops when at most a share `settled` of the points moved. The last round sets centres to the
+    means; in those before, they go `reach` times as far. If two centres are equally near, a point
+    keeps its label.
     """
     n, k = len(x), len(centres)
     state = _State(
@@ -51,17 +62,17 @@ def lloyd(
         np.zeros(n, np.float32),
         np.zeros((k, centres.shape[1] + 1)),
     )
-    enough = tolerance * float(np.var(x[:: max(1, n // 100_000)], axis=0).mean())
-    means, moved, done = centres.astype(x.dtype), np.zeros(k), 0
+    means, moved, done, last = centres.astype(x.dtype), np.zeros(k), 0, rounds == 0
     while True:
         changed = _visit(x, weights, means, moved, state, done == 0)
         _fill_empty(x, weights, state)
-        if done >= rounds or (done and (changed == 0 or np.square(moved).sum() <= enough)):
+        if last:
             return Settled(state.labels, done)
+        last = done + 1 == rounds or (done > 0 and changed <= settled * n)
         done += 1
         mass = state.sums[:, -1:]
         new = np.where(mass > 0, state.sums[:, :-1] / np.maximum(mass, 1e-30), means)
-        new = new.astype(x.dtype)
+        new = (means + (1.0 if last else reach) * (new - means)).astype(x.dtype)
         moved = np.sqrt(np.square(new - means, dtype=np.float64).sum(1)) * (1 + _ROUNDING)
         means = new
 
