@@ -29,11 +29,12 @@ Start = Callable[[np.random.Generator], np.ndarray]
 CELL = 1_250
 """Maximum cities per leaf in which tours are crossed."""
 
-_SMALLEST = 501  # cities: fewer are soon kicked to the optimum
+_SMALLEST = 100  # cities: fewer are soon kicked to the optimum
 _LARGEST = 50_000  # cities: for more, kicks were ahead in the one comparison made
 _FEWEST = 5  # tours: of fewer there is too little to choose from
 _USUAL, _MOST = 30, 300  # tours without a time limit, at least and at most; more gain little
 _TOURS = 400_000  # between these, this many over the number of cities
+_FEW, _PER_CITY = 100, 0.4  # for few cities so many tours, or that share of the cities
 _WORK = 2.5e-5  # processor seconds per tour and city
 _CROSSING = 0.8  # time to cross 30 tours over that to find them, for a leaf of a thousand cities
 _GROWTH = 0.6  # power of the size of leaves with which that ratio grows
@@ -109,7 +110,9 @@ def _running(threads: int) -> Iterator[Run]:
 
 def _limit(cities: int, budget: Budget) -> int:
     """The maximum number of tours to cross."""
-    return _MOST if budget.deadline is not None else max(_USUAL, min(_MOST, _TOURS // cities))
+    if budget.deadline is not None:
+        return _MOST
+    return min(_MOST, max(_FEW, int(_PER_CITY * cities)), max(_USUAL, _TOURS // cities))
 
 
 def _ratio(cities: int, leaf: int) -> float:

@@ -166,7 +166,7 @@ def tsp(
     """A short round trip through cities.
 
     A network scores the edges by how likely they belong to the tour. Taken best first, they make
-    the initial tour, and the search considers only the likeliest. From 501 to 50,000 cities many
+    the initial tour, and the search considers only the likeliest. From 100 to 50,000 cities many
     tours, which begin with noise on the scores, are crossed; others are shortened by kicks. Both
     go through a tree of parts where there are many cities.
 
