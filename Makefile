@@ -26,7 +26,7 @@ demo: install  ## see what it does
 	$(BIN)/diconet demo
 
 test: lint  ## everything that must pass: style, types, tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: install  ## style, types, and imports that run one way
 	$(BIN)/ruff check .
