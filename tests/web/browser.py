@@ -26,6 +26,7 @@ def served(app: FastAPI) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
+        place.listen()  # whoever is faster than the server waits, and is not refused
         thread = Thread(target=server.run, kwargs={"sockets": [place]}, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{place.getsockname()[1]}"
