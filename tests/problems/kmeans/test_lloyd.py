@@ -46,6 +46,15 @@ def test_going_beyond_the_means_never_costs_more_and_ends_where_lloyd_stands_sti
     assert lloyd(x, w, means, rounds=0).labels.tolist() == found.labels.tolist()
 
 
+def test_the_last_round_goes_to_the_means() -> None:
+    x, w, centres = start(3_000, 4, 30)
+    once = lloyd(x, w, centres, rounds=1).labels
+    assert np.array_equal(once, lloyd(x, w, centres, rounds=1, reach=1.0).labels)
+    assert not np.array_equal(once, lloyd(x, w, centres, rounds=0).labels)
+    twice = lloyd(x, w, centres, rounds=2).labels
+    assert not np.array_equal(twice, lloyd(x, w, centres, rounds=2, reach=1.0).labels)
+
+
 @pytest.mark.parametrize("reach", [1.0, 1.9])
 def test_it_ends_when_few_points_move(reach: float) -> None:
     x, w, centres = start(4_000, 3, 40)
