@@ -24,6 +24,7 @@ from diconet.core.model import DiCoNet
 from diconet.core.segments import segment_sum
 from diconet.core.tree import Growth
 from diconet.nets.classic import MedianSplit
+from diconet.problems.catalog import problems
 from diconet.problems.general import TaskRecipe, TaskSettings
 from diconet.problems.inputs import instances_of, sets_of
 from diconet.problems.problem import Instances, Problem
@@ -223,6 +224,15 @@ def test_the_reward_stands_beside_other_divisions() -> None:
     assert found["reward"] == found["median division"] == 0.5
     report = {row.division: row.score for row in diagnose(model, task, set_size=6, num_sets=5).rows}
     assert (found["reward"], found["median division"]) == (report["learned"], report["median"])
+
+
+@pytest.mark.parametrize("name", ["hull", "kmeans", "knapsack"])
+def test_ablate_takes_a_number_of_sets(name: str) -> None:
+    size, seconds = {"hull": (20, 1e-6), "kmeans": (40, 1e-3), "knapsack": (10, 1e-3)}[name]
+    (chosen,) = [one for one in problems() if one.name == name]
+    for num_sets in (1, 2):
+        records = chosen.ablate(seconds=seconds, sizes=[size], num_sets=num_sets)
+        assert all(np.isfinite(one["error"]) == (num_sets > 1) for one in records)
 
 
 def test_ablate_without_a_search_takes_no_seconds() -> None:

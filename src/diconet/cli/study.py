@@ -49,7 +49,7 @@ def add(commands: Any, known: Sequence[Problem]) -> None:
     ablate = add_command(commands, "ablate", _ablate, summary)
     add_task(ablate)
     ablate.add_argument("--seconds", type=number, help="processor time per row and instance")
-    add_shared(ablate, "--sizes", "--seed", "--json")
+    add_shared(ablate, "--sizes", "--num-sets", "--seed", "--json")
 
 
 def _add_train(commands: Any, known: Sequence[Problem]) -> None:
@@ -182,7 +182,11 @@ def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
 def _ablate(options: argparse.Namespace, _: list[str]) -> None:
     if options.seconds is not None and not options.seconds > 0:
         raise ValueError(f"--seconds must be above 0; got {options.seconds}.")
-    given = {"seconds": options.seconds, "sizes": options.sizes}
+    given = {
+        "seconds": options.seconds,
+        "sizes": options.sizes,
+        "num_sets": options.num_sets,
+    }
     how = {name: value for name, value in given.items() if value is not None}
     with patience(f"dividing {options.task.name} in several ways ..."):
         records = options.task.ablate(seed=options.seed, **how)

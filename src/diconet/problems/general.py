@@ -238,6 +238,7 @@ def ablate_task(
     sizes: Sequence[int] | None = None,
     seed: int = 0,
     seconds: float | None = None,
+    num_sets: int = 256,
 ) -> list[dict[str, Any]]:
     """The default network's division compared with random, median and none."""
     if seconds is not None:
@@ -246,5 +247,7 @@ def ablate_task(
     return [
         {"size": size, **record}
         for size in sizes or problem.sizes
-        for record in diagnose(network, problem.task, set_size=size, seed=seed).records()
+        for record in diagnose(
+            network, problem.task, set_size=size, num_sets=num_sets, seed=seed
+        ).records()
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from torch import Tensor
 
 from diconet.problems.problem import Record
@@ -31,6 +32,11 @@ def cells(
         for metric, ours in figures.items()
         if ours is not None
     ]
+
+
+def standard_error(values: np.ndarray) -> float:
+    """That of the mean of values; not a number if there is only one."""
+    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
 
 
 def _figure(ours: float | Tensor) -> dict[str, float | None]:

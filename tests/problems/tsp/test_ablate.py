@@ -25,8 +25,23 @@ def test_every_way_is_measured_with_its_error() -> None:
         ("median", "lengths"),
         ("learned", "learned"),
     }
-    assert min(record["ratio"] for record in records) == pytest.approx(1, abs=0.01)
-    assert all(record["ratio"] >= 1 and np.isfinite(record["error"]) for record in records)
+    assert all(record["ratio"] == pytest.approx(1, abs=0.02) for record in records)
+    assert all(np.isfinite(record["error"]) for record in records)
+
+
+def test_ways_are_compared_on_the_same_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets differ in length by more than ways do; that must not count as error."""
+    scale = iter([1.0, 3.0, 2.0])
+
+    def found(*_: object) -> dict[tuple[str, str], float]:
+        length = next(scale)
+        return {("none", "learned"): 1.02 * length, ("median", "learned"): length}
+
+    monkeypatch.setattr("diconet.problems.tsp.ablate._of_one", found)
+    flat, usual = ablate(1.0, (10,), num_sets=3)
+    assert (usual["ratio"], usual["error"]) == (1, 0)
+    assert flat["ratio"] == pytest.approx(1.02)
+    assert flat["error"] == pytest.approx(0, abs=1e-9)
 
 
 def test_a_sure_split_cuts_where_few_likely_edges_cross() -> None:

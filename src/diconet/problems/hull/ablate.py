@@ -22,20 +22,21 @@ from diconet.problems.hull.problem import PROBLEM
 from diconet.problems.hull.sieve import FEWEST, may_be_corners
 from diconet.problems.hull.task import HullTask, exact
 from diconet.problems.networks import as_network
+from diconet.problems.table import standard_error
 
 _UNDIVIDED = 500
 """The largest set solved in one piece: more pairs times third points do not fit in memory."""
 
-_FEWEST_SETS = 3
-"""What a standard error is taken over at least."""
-
 
 def ablate(
-    seconds: float = 2.0, sizes: Sequence[int] = (200, 2_000, 20_000), seed: int = 0
+    seconds: float = 2.0,
+    sizes: Sequence[int] = (200, 2_000, 20_000),
+    seed: int = 0,
+    num_sets: int = 3,
 ) -> list[dict[str, Any]]:
     """How many sets each division solves in `seconds` of processor time, and how many exactly.
 
-    All rows use the default network's merge and have at least three sets; "none" is one leaf, for
+    All rows use the default network's merge and have at least `num_sets`; "none" is one leaf, for
     small sets only. In the last row, the judge first discards points that cannot be corners.
     "error" is the standard error of "seconds per set".
     """
@@ -53,18 +54,20 @@ def ablate(
             if (name == "none" and size > _UNDIVIDED) or (sieved and size < FEWEST):
                 continue
             network = DiCoNet(split, model.merge, growth).eval()
-            figures = _run(network, sieved, size, seconds, seed)
+            figures = _run(network, sieved, size, seconds, seed, num_sets)
             records.append({"size": size, "division": name, **figures})
     return records
 
 
-def _run(network: DiCoNet, sieved: bool, size: int, seconds: float, seed: int) -> dict[str, float]:
+def _run(
+    network: DiCoNet, sieved: bool, size: int, seconds: float, seed: int, fewest: int
+) -> dict[str, float]:
     """Solves fresh sets until the time is up; a small one before that, which compiles."""
     small = HullTask().sample(1, 50, rng=phase_generator("ablate", seed))
     _solved(network, sieved, small.items.double())
     times: list[float] = []
     right = 0.0
-    while len(times) < _FEWEST_SETS or sum(times) < seconds:
+    while len(times) < fewest or sum(times) < seconds:
         rng = phase_generator("ablate", seed, size, len(times))
         points = HullTask().sample(1, size, rng=rng).items.double()
         start = time.process_time()
@@ -75,7 +78,7 @@ def _run(network: DiCoNet, sieved: bool, size: int, seconds: float, seed: int) -
         "sets": len(times),
         "exact": 100 * right / len(times),
         "seconds per set": float(np.mean(times)),
-        "error": float(np.std(times, ddof=1) / np.sqrt(len(times))),
+        "error": standard_error(np.array(times)),
     }
 
 

@@ -21,6 +21,7 @@ from diconet.problems.kmeans.references import best_start, min_cost
 from diconet.problems.kmeans.solve import kmeans
 from diconet.problems.kmeans.task import Gaussian, KMeansTask
 from diconet.problems.networks import shipped
+from diconet.problems.table import standard_error
 
 _POINTS_EACH = 20
 _SPREAD = 2e-3
@@ -55,7 +56,7 @@ def ablate(
                     "division": division,
                     "exchanges": exchange,
                     "cost / Lloyd": float(ratios.mean()),
-                    "error": float(ratios.std(ddof=1) / np.sqrt(len(ratios))),
+                    "error": standard_error(ratios),
                     "runs": float(np.mean([runs for _, runs in found])),
                 }
             )

@@ -18,14 +18,14 @@ from diconet.problems.knapsack.recipe import with_splits
 from diconet.problems.knapsack.repair import CORE_GROWTH, LARGEST_LEAF, CoreSplit, FrontierMerge
 from diconet.problems.knapsack.search import LARGEST_CORE, Hunt, run
 from diconet.problems.networks import as_network
+from diconet.problems.table import standard_error
 
 SIZES = (50, 1_000, 10_000)
 LARGEST = 10**9
-PER_CLASS = 4
 
 
 def ablate(
-    seconds: float = 0.1, sizes: Sequence[int] = SIZES, seed: int = 0
+    seconds: float = 0.1, sizes: Sequence[int] = SIZES, seed: int = 0, num_sets: int = 20
 ) -> list[dict[str, Any]]:
     """One record per way of dividing, size and metric; each has `seconds` of CPU per knapsack.
 
@@ -41,15 +41,15 @@ def ablate(
     records = []
     for size in sizes:
         rng = np.random.default_rng([seed, size])
-        given = [draw(kind, size, LARGEST, rng) for kind in CLASSES for _ in range(PER_CLASS)]
+        kinds = [CLASSES[i * len(CLASSES) // num_sets] for i in range(num_sets)]
+        given = [draw(kind, size, LARGEST, rng) for kind in kinds]
         found = {name: _measured(given, model, seconds, seed) for name, model in ways.items()}
         best = np.max([values for values, _, _ in found.values()], axis=0)
         for name, (values, proven, took) in found.items():
             figures = {"gap_ppm": 1e6 * (best - values) / best, "proven": 100 * proven}
             for metric, each in (figures | {"seconds": took}).items():
-                error = float(each.std(ddof=1) / np.sqrt(len(each)))
                 record = {"row": name, "size": size, "metric": metric, "value": float(each.mean())}
-                records.append({**record, "error": error})
+                records.append({**record, "error": standard_error(each)})
     return records
 
 
