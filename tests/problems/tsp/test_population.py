@@ -14,7 +14,7 @@ from diconet.nets.axes import AcrossSplit
 from diconet.problems.tsp import population, solve
 from diconet.problems.tsp.crossing import Crossing, Crowd
 from diconet.problems.tsp.divide import Budget, searched
-from diconet.problems.tsp.population import Population, crossed, is_crossed
+from diconet.problems.tsp.population import CELL, Population, crossed, is_crossed
 from diconet.problems.tsp.search.metric import Metric
 from diconet.problems.tsp.search.near_lists import candidate_lists, near_lists
 from diconet.problems.tsp.solve import Tour, tsp
@@ -172,6 +172,18 @@ def test_tours_are_crossed_where_there_are_many_cities_and_enough_time() -> None
     assert not is_crossed(1_000, Budget(0.0, time.monotonic() + 0.01))
     assert not is_crossed(10_000, Budget(0.0, time.monotonic() + 1.0), threads=1)
     assert is_crossed(10_000, Budget(0.0, time.monotonic() + 1.0), threads=2)
+    assert not is_crossed(100_000, Budget(0.0, time.monotonic() + 18.0), threads=1)
+    assert is_crossed(100_000, Budget(0.0, time.monotonic() + 25.0), threads=1)
+
+
+def test_some_time_is_left_to_kicks_and_many_cities_get_more_time_to_cross() -> None:
+    n = 300
+    metric = Metric.of(np.random.default_rng(3).random((n, 2)))
+    budget = Budget(0.0, time.process_time() + 2.0, time.process_time)
+    crossed(metric, candidate_lists(metric.xy), np.arange(n), random_start(n), budget, threads=1)
+    assert budget.left > 0.1
+    ratios = [population._ratio(n, CELL) for n in (CELL, 2 * CELL, 80 * CELL, 800 * CELL)]
+    assert ratios == sorted(set(ratios))
 
 
 @pytest.mark.parametrize("options", [{"kicks": 0}, {"kicks": 1}, {"refine": "2opt"}])

@@ -20,7 +20,7 @@ from diconet.problems.networks import as_network
 from diconet.problems.table import standard_error
 from diconet.problems.tsp.divide import LEAF, Budget, searched
 from diconet.problems.tsp.edges import EdgeMerge, scored_once
-from diconet.problems.tsp.population import CELL, crossed, is_crossed, noisy_starts
+from diconet.problems.tsp.population import CELL, MANY, crossed, is_crossed, noisy_starts
 from diconet.problems.tsp.problem import PROBLEM
 from diconet.problems.tsp.search.decode import greedy_tour
 from diconet.problems.tsp.search.metric import Metric
@@ -30,7 +30,10 @@ from diconet.problems.tsp.task import TspTask
 _EVERYTHING = 2**31
 _EDGES = 8
 _LIKELY = 5
-_DEFAULT = ("median", "learned")
+_DEFAULT = ("median", "learned", True)
+
+Way = tuple[str, str, bool]
+"""Division, scores, and whether tours are crossed if there is time for that."""
 
 
 class RandomLine(Part):
@@ -88,29 +91,29 @@ def ablate(
 
     All run on one thread, including the network's time. "ratio" is to the tour of the default, the
     median cut with learned scores, on the same set; "error" is its standard error over the sets.
+    "tours" is 1 where a single tour is kicked, though there might be time to cross many.
     """
     network = as_network(PROBLEM, model)
     assert isinstance(network.merge, EdgeMerge)
     records = []
     for size in sizes:
         sets = TspTask().sample(num_sets, size, rng=phase_generator("test", seed, size))
-        lengths: dict[tuple[str, str], list[float]] = {}
+        lengths: dict[Way, list[float]] = {}
         for cities in sets.unpack():
             found = _of_one(network.merge, cities, seconds, seed)
             for way, length in found.items():
                 lengths.setdefault(way, []).append(length)
         usual = np.array(lengths[_DEFAULT])
-        for (division, scores), values in lengths.items():
+        for (division, scores, many), values in lengths.items():
             ratio = np.array(values) / usual
-            record = {"size": size, "division": division, "scores": scores, "seconds": seconds}
+            record = {"size": size, "division": division, "scores": scores}
+            record |= {"tours": "many" if many else "1", "seconds": seconds}
             figures = {"ratio": float(ratio.mean()), "error": standard_error(ratio)}
             records.append({**record, **figures})
     return records
 
 
-def _of_one(
-    merge: EdgeMerge, cities: Tensor, seconds: float, seed: int
-) -> dict[tuple[str, str], float]:
+def _of_one(merge: EdgeMerge, cities: Tensor, seconds: float, seed: int) -> dict[Way, float]:
     """The tour length of each way on one set."""
     points = cities.double().numpy()
     metric = Metric.of(points)
@@ -130,15 +133,16 @@ def _of_one(
     lists = time.process_time() - start
     sure = SureSplit(torch.from_numpy(edges).long(), chance)
     ways = {
-        ("none", "learned"): (learned, network, None),
-        ("none", "lengths"): (plain, lists, None),
-        ("random", "learned"): (learned, network, RandomLine()),
+        ("none", "learned", True): (learned, network, None),
+        ("none", "lengths", True): (plain, lists, None),
+        ("random", "learned", True): (learned, network, RandomLine()),
         _DEFAULT: (learned, network, AcrossSplit()),
-        ("median", "lengths"): (plain, lists, AcrossSplit()),
-        ("learned", "learned"): (learned, network, sure),
+        ("median", "learned", False): (learned, network, AcrossSplit()),
+        ("median", "lengths", True): (plain, lists, AcrossSplit()),
+        ("learned", "learned", True): (learned, network, sure),
     }
     return {
-        way: length_within(seconds - used, metric, *signal, split, seed)
+        way: length_within(seconds - used, metric, *signal, split, seed, many=way[2])
         for way, (signal, used, split) in ways.items()
     }
 
@@ -152,18 +156,21 @@ def length_within(
     split: Part | None,
     seed: int,
     threads: int = 1,
+    many: bool = True,
 ) -> float:
     """The length of the tour that is found within processor time, or wall time if threads share it.
 
-    As in `tsp`, many tours are crossed if there is time for that, and the rest is for kicks.
-    Without a split, nothing is divided.
+    As in `tsp`, many tours are crossed if there is time for that, and the rest is for kicks; not
+    unless `many`. Without a split, nothing is divided, and more than `MANY` cities are kicked,
+    which is better then.
     """
     clock = time.process_time if threads == 1 else time.monotonic
     budget = Budget(0.0, clock() + max(seconds, 0.0), clock)
     half = max(len(metric) // 2, 8)  # so that small maps are divided, too
     tour = greedy_tour(metric, edges, scores)
     options: dict[str, Any] = {"seed": seed, "threads": threads, "split": split}
-    if is_crossed(len(metric), budget, threads):
+    many = many and (split is not None or len(metric) <= MANY)
+    if many and is_crossed(len(metric), budget, threads):
         leaf = _EVERYTHING if split is None else min(CELL, half)
         start = noisy_starts(metric.xy, edges, scores)
         tour = crossed(metric, near, tour, start, budget, leaf=leaf, **options)

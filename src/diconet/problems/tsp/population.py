@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -29,9 +29,12 @@ Start = Callable[[np.random.Generator], np.ndarray]
 CELL = 1_250
 """Maximum cities per leaf in which tours are crossed."""
 
+MANY = 50_000
+"""Cities: more are crossed only under a time limit, and only through a tree."""
+
 _SMALLEST = 100  # cities: fewer are soon kicked to the optimum
-_LARGEST = 50_000  # cities: for more, kicks were ahead in the one comparison made
 _FEWEST = 5  # tours: of fewer there is too little to choose from
+_FEWEST_OF_MANY = 8  # the same for so many cities, as then kicks are level
 _USUAL, _MOST = 30, 300  # tours without a time limit, at least and at most; more gain little
 _TOURS = 400_000  # of many cities: this many over their number
 _FEW, _PER_CITY = 100, 0.4  # of few cities: at least, and per city
@@ -39,7 +42,9 @@ _WORK = 2.5e-5  # processor seconds per tour and city
 _CROSSING = 0.8  # time to cross 30 tours over that to find them, for a leaf of a thousand cities
 _GROWTH = 0.6  # power of the size of leaves with which that ratio grows
 _FEWER = 0.35  # power of the number of tours, if they are fewer
-_CUTS = 1.6  # by how much cuts add to it
+_CUTS = 1.6  # by how much cuts add to it, at least
+_LEVELS = 0.23  # power of the number of leaves with which that grows
+_KICKED = 0.1  # share of the time that is left to kicks
 _MARGIN = 1e-12
 _NOISE = 0.7  # of the spread of the scores, for starts to differ
 _EDGES = 8  # per city, among which starts differ
@@ -47,8 +52,11 @@ _EDGES = 8  # per city, among which starts differ
 
 def is_crossed(cities: int, budget: Budget, threads: int | None = None) -> bool:
     """Whether to cross tours of this many cities: if there is time for a few of them."""
-    work = _WORK * _FEWEST * cities / (threads or usual_threads())
-    return _SMALLEST <= cities <= _LARGEST and budget.left >= work
+    if cities > MANY and budget.deadline is None:
+        return False
+    fewest = _FEWEST if cities <= MANY else _FEWEST_OF_MANY
+    work = _WORK * fewest * cities / (threads or usual_threads())
+    return cities >= _SMALLEST and budget.left >= work
 
 
 def noisy_starts(cities: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> Start:
@@ -86,6 +94,8 @@ def crossed(
     threads = threads or usual_threads()
     ratio = _ratio(len(best), leaf) / threads
     number = 0
+    if budget.deadline is not None:
+        budget = replace(budget, deadline=budget.deadline - _KICKED * budget.left)
     with _running(threads) as run:
         while not number or (
             budget.deadline is not None and is_crossed(len(best), budget, threads)
@@ -118,7 +128,7 @@ def _limit(cities: int, budget: Budget) -> int:
 def _ratio(cities: int, leaf: int) -> float:
     """The processor time to cross tours over that to find them."""
     within = _CROSSING * (min(cities, leaf) / 1_000) ** _GROWTH
-    return within if cities <= leaf else _CUTS * within
+    return within if cities <= leaf else within * max(_CUTS, (cities / leaf) ** _LEVELS)
 
 
 @dataclass(frozen=True, eq=False)
