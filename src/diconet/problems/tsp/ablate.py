@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from diconet.core.host import one_thread
 from diconet.core.model import Part
 from diconet.core.noise import mix, phase_generator, uniform
 from diconet.core.sets import SetBatch
@@ -170,9 +171,10 @@ def length_within(
     tour = greedy_tour(metric, edges, scores)
     options: dict[str, Any] = {"seed": seed, "threads": threads, "split": split}
     many = many and (split is not None or len(metric) <= MANY)
-    if many and is_crossed(len(metric), budget, threads):
-        leaf = _EVERYTHING if split is None else min(CELL, half)
-        start = noisy_starts(metric.xy, edges, scores)
-        tour = crossed(metric, near, tour, start, budget, leaf=leaf, **options)
-    leaf = _EVERYTHING if split is None else min(LEAF, half)
-    return metric.length(searched(metric, near, tour, budget, leaf=leaf, **options))
+    with one_thread(0 if threads == 1 else len(metric)):
+        if many and is_crossed(len(metric), budget, threads):
+            leaf = _EVERYTHING if split is None else min(CELL, half)
+            start = noisy_starts(metric.xy, edges, scores)
+            tour = crossed(metric, near, tour, start, budget, leaf=leaf, **options)
+        leaf = _EVERYTHING if split is None else min(LEAF, half)
+        return metric.length(searched(metric, near, tour, budget, leaf=leaf, **options))

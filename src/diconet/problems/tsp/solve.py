@@ -166,9 +166,9 @@ def tsp(
     """A short round trip through cities.
 
     A network scores the edges by how likely they belong to the tour. Taken best first, they make
-    the initial tour, and the search considers only the likeliest. From 100 to 50,000 cities many
-    tours, which begin with noise on the scores, are crossed; others are shortened by kicks. Both
-    go through a tree of parts where there are many cities.
+    the initial tour, and the search considers only the likeliest. From 100 cities on many tours,
+    which begin with noise on the scores, are crossed; above 50,000 only with `seconds`. Others are
+    shortened by kicks. Both go through a tree of parts where there are many cities.
 
     Args:
         cities: An (n, 2) array, list, tensor or DataFrame; or a list of these. A `TspInstance` read
