@@ -33,6 +33,7 @@ from diconet.core.model import DiCoNet
 from diconet.core.sets import SetBatch
 from diconet.nets.axes import AcrossSplit
 from diconet.problems.networks import find
+from diconet.problems.table import standard_error
 from diconet.problems.tsp.ablate import length_within
 from diconet.problems.tsp.edges import EdgeMerge, scored_once
 from diconet.problems.tsp.references import fast_tsp_tour, nearest_neighbour_tour
@@ -188,7 +189,7 @@ def equal_time(model: DiCoNet, sizes: list[int], instances: int) -> Iterator[Rec
                 "cities": kind,
                 "processor seconds": float(np.mean(seconds)),
                 "ours longer by %": float(np.mean(longer)),
-                "error": float(np.std(longer, ddof=1) / instances**0.5),
+                "error": standard_error(np.array(longer)),
             }
 
 
@@ -210,7 +211,7 @@ def divided(model: DiCoNet, sizes: list[int], instances: int) -> Iterator[Record
                 )
                 found.append(100 * (1 - tree / flat))
         for threads, found in shorter.items():
-            error = float(np.std(found, ddof=1) / instances**0.5)
+            error = standard_error(np.array(found))
             figures = {"divided shorter by %": float(np.mean(found)), "error": error}
             yield {"n": size, "threads": threads, "seconds": 5e-4 * size, **figures}
 

@@ -182,11 +182,7 @@ def _reproduce(options: argparse.Namespace, _: list[str]) -> None:
 def _ablate(options: argparse.Namespace, _: list[str]) -> None:
     if options.seconds is not None and not options.seconds > 0:
         raise ValueError(f"--seconds must be above 0; got {options.seconds}.")
-    given = {
-        "seconds": options.seconds,
-        "sizes": options.sizes,
-        "num_sets": options.num_sets,
-    }
+    given = {name: getattr(options, name) for name in ("seconds", "sizes", "num_sets")}
     how = {name: value for name, value in given.items() if value is not None}
     with patience(f"dividing {options.task.name} in several ways ..."):
         records = options.task.ablate(seed=options.seed, **how)

@@ -161,9 +161,9 @@ def length_within(
 ) -> float:
     """The length of the tour that is found within processor time, or wall time if threads share it.
 
-    As in `tsp`, many tours are crossed if there is time for that, and the rest is for kicks; not
-    unless `many`. Without a split, nothing is divided, and more than `MANY` cities are kicked,
-    which is better then.
+    As in `tsp`, many tours are crossed if there is time for that, and the rest is for kicks; all of
+    it unless `many`. Without a split, nothing is divided, and more than `MANY` cities are only
+    kicked, since crossing so many at once is worse.
     """
     clock = time.process_time if threads == 1 else time.monotonic
     budget = Budget(0.0, clock() + max(seconds, 0.0), clock)
